@@ -3,14 +3,13 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol
 
-from google.protobuf.message import Message
+
 
 from maserve.base.keys import Key
+from maserve.resource.kinds import R
 
-R = TypeVar("R", bound=Message)
-"""A top-level resource message: `type_meta`, `metadata`, `spec`, `status`."""
 
 
 class ChangeType(StrEnum):
