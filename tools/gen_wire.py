@@ -31,14 +31,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, tell if stale")
     check = parser.parse_args().check
-    stale = [path for path, content in build().items() if not _is_same(path, content)]
-    for path in stale:
-        print(f"{'stale' if check else 'wrote'} {path.relative_to(ROOT)}")
-    if check:
-        return 1 if stale else 0
-    for path, content in build().items():
-        path.write_bytes(content)
-    return 0
+    stale = {path: made for path, made in build().items() if not _is_same(path, made)}
+    for path, made in stale.items():
+        print(f"{'stale' if check else 'write'} {path.relative_to(ROOT)}")
+        if not check:
+            path.write_bytes(made)
+    return 1 if check and stale else 0
 
 
 def build() -> dict[Path, bytes]:
