@@ -1,6 +1,5 @@
 """The one HTTP client for programs on this machine and beside a replica (docs/adr/0003)."""
 
-import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """Parse the body. Raises `Unavailable` when it is not JSON: the other side is not itself."""
+        """Parse the body. Raises `Unavailable` when it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError as error:
@@ -65,7 +64,7 @@ class HttpClient:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> Answer:
-        """Send one request, whatever the status. Raises `Unavailable` naming the URL when none came."""
+        """Return the answer, whatever its status. Raises `Unavailable` naming the URL."""
         if self._session is None:
             raise RuntimeError("HttpClient is used outside its `async with`")
         headers = {"Content-Type": content_type} if body is not None else {}
@@ -79,5 +78,5 @@ class HttpClient:
                 allow_redirects=False,
             ) as response:
                 return Answer(status=response.status, body=await response.read())
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-            raise Unavailable(f"{method} {url}: {error or type(error).__name__}") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unavailable(f"{method} {url}: {str(error) or type(error).__name__}") from error

@@ -1,0 +1,47 @@
+"""The only door to this machine: programs, ports, files, loopback HTTP.
+
+Invariant: knows no serving framework and no resource. Programs it starts outlive it and are adopted
+again; a file it writes is there whole or not at all.
+"""
+
+from maserve.host.datafolder import DataFolder, FolderLock
+from maserve.host.files import (
+    find_bytes,
+    find_json,
+    remove_file,
+    remove_tree,
+    write_atomically,
+    write_json,
+)
+from maserve.host.http import Answer, HttpClient
+from maserve.host.logs import log_size_bytes, read_log_from, tail_log
+from maserve.host.ports import LOOPBACK, PortBook
+from maserve.host.proc import memory_bytes
+from maserve.host.program import Program
+from maserve.host.supervisor import Exit, Process, Supervisor, clean_environment
+from maserve.host.worker import Worker
+
+__all__ = [
+    "DataFolder",
+    "FolderLock",
+    "Supervisor",
+    "Program",
+    "Process",
+    "Exit",
+    "clean_environment",
+    "PortBook",
+    "LOOPBACK",
+    "HttpClient",
+    "Answer",
+    "Worker",
+    "write_atomically",
+    "write_json",
+    "find_json",
+    "find_bytes",
+    "remove_file",
+    "remove_tree",
+    "tail_log",
+    "read_log_from",
+    "log_size_bytes",
+    "memory_bytes",
+]

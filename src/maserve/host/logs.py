@@ -1,0 +1,57 @@
+"""Log files of supervised programs: bounded, and readable from their end."""
+
+import os
+from pathlib import Path
+
+_BLOCK = 64 * 1024
+
+
+def tail_log(path: Path, lines: int) -> tuple[str, ...]:
+    """Return the last `lines` lines, oldest first; empty when there is no such file.
+
+    Reads no more of the file than those lines need, with a bound of 1 KiB a line on average.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - max(_BLOCK, lines * 1024)))
+            data = file.read()
+    except OSError:
+        return ()
+    return tuple(data.decode(errors="replace").splitlines()[-lines:]) if lines > 0 else ()
+
+
+def read_log_from(path: Path, offset: int, limit_bytes: int = _BLOCK) -> str:
+    """Return the last `limit_bytes` written after `offset`; of all when the file was cut since."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = offset if offset <= size else 0
+            file.seek(max(start, size - limit_bytes))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def log_size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def cap_log(path: Path, limit_bytes: int) -> bool:
+    """Move the content to `<name>.1` once it is larger than `limit_bytes`; tells whether it did.
+
+    Copies and truncates, because the writer keeps its descriptor (opened for appending). Lines
+    written between the two steps are lost; that is the price of not signalling the writer.
+    """
+    if log_size_bytes(path) <= limit_bytes:
+        return False
+    old = path.with_name(f"{path.name}.1")
+    with path.open("rb") as source, old.open("wb") as target:
+        source.seek(-limit_bytes, os.SEEK_END)
+        while block := source.read(_BLOCK):
+            target.write(block)
+    os.truncate(path, 0)
+    return True
