@@ -50,7 +50,7 @@ class Kind:
         return f"{self.field}_list"
 
     def is_called(self, word: str) -> bool:
-        """Tell whether a person may mean this kind by `word`: name, plural or snake case, any case."""
+        """Tell whether a person may mean this kind by `word`: name, plural or snake case."""
         plain = word.lower().replace("_", "").replace("-", "").removesuffix(f".{GROUP}")
         return plain in (self.name.lower(), self.plural)
 

@@ -17,6 +17,13 @@ def clone(resource: R) -> R:
     return copy
 
 
+def decode(kind: type[R], data: bytes) -> R:
+    """Return the resource whose message bytes are `data`; protobuf's DecodeError if none."""
+    resource = kind()
+    resource.MergeFromString(data)
+    return resource
+
+
 def is_deleting(resource: Resource) -> bool:
     """Tell whether deletion was asked for and finalizers hold the object."""
     return resource.metadata.HasField("deletionTimestamp")

@@ -9,7 +9,7 @@ MAX_INFERENCE_SERVER_NAME = 45
 """`{is}-inference-service` must be a DNS label of at most 63 characters."""
 
 MAX_NAME = 63
-"""Namespaces, clusters, models and deployments: one DNS label each; they are path segments of routes."""
+"""Namespaces, clusters, models and deployments are DNS labels; they are path segments of routes."""
 
 
 def inference_service(inference_server: str) -> str:
@@ -66,5 +66,3 @@ def model_path(model: str) -> str:
 def condition(actor: str, cluster: ClusterId) -> str:
     """Return the type of a per-cluster condition: the cluster's id as suffix (serving guide)."""
     return f"{actor}-{cluster}"
-
-

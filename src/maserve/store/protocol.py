@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol
 
-
-
 from maserve.base.keys import Key
 from maserve.resource.kinds import R
-
 
 
 class ChangeType(StrEnum):
@@ -36,7 +33,7 @@ class Change(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[R]):
-    """Part of a list. `version` is where a watch goes on; `next` continues the list, empty at its end.
+    """Part of a list. `version` is where a watch goes on; `next` continues the list, "" at its end.
 
     `remaining` counts what follows, None when a selector makes it unknown.
     """
@@ -63,7 +60,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preconditions:
-    """What must be true of the stored object for a delete to happen, else `Conflict`; empty: anything."""
+    """What must be true of the stored object for a delete, else `Conflict`; empty: anything."""
 
     uid: str = ""
     version: str = ""
@@ -73,12 +70,13 @@ class Store(Protocol):
     """Resources with versions. All answers are the caller's own copies.
 
     Every write makes one new version, greater than every earlier one. Deletion of an object with
-    finalizers only sets `deletionTimestamp`; it goes when the last finalizer is removed. Objects whose
-    owners (by uid) are all gone are deleted too.
+    finalizers only sets `deletionTimestamp`; it goes when the last finalizer is removed. Objects
+    whose owners (by uid, in their namespace) are all gone are deleted too; owners of kinds that are
+    not kept here count as present.
     """
 
     async def create(self, resource: R, *, dry_run: bool = False) -> R:
-        """Store a new object; uid, version, generation 1 and creation time are set, status is dropped.
+        """Store a new object; uid, version, generation 1 and creation time are set, no status.
 
         Raises `Exists`, `Invalid` (no name or namespace, a version given).
         """
@@ -102,7 +100,8 @@ class Store(Protocol):
     async def update(self, resource: R, *, dry_run: bool = False) -> R:
         """Replace metadata and spec; status stays. The version must be the stored one.
 
-        `generation` grows only when the spec changed. An update that changes nothing makes no version.
+        `generation` grows only when the spec changed. An update that changes nothing makes no
+        version.
         Removing the last finalizer of a deleted object removes the object.
         Raises `Conflict` (stale version, other uid), `NotFound`, `Invalid` (no version, new
         finalizers on a deleted object).
@@ -125,7 +124,7 @@ class Store(Protocol):
         ...
 
     def watch(self, kind: type[R], *, since: str = "") -> AsyncIterator[Change[R]]:
-        """Yield changes after version `since`, or with no version all objects, SYNCED, then changes.
+        """Yield changes after version `since`; without it all objects, SYNCED, then changes.
 
         A slow reader may see several changes of one object as one. Raises `Expired` when history
         no longer reaches back to `since`.
