@@ -1,0 +1,234 @@
+"""Envoy's route tables as plain dicts. Pure; pinned by golden files.
+
+A rule becomes the few methods and paths that inference needs; all else below its path is answered
+here. Rules are compared from the longest path to the shortest, exact ones first.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maserve.base.keys import ClusterId
+from maserve.envoy.layout import service_name, table_name
+from maserve.envoy.manifest import (
+    API,
+    NAMESPACE_HEADER,
+    RETRY_HEADER,
+    Resource,
+    build_header,
+    error_body,
+    seconds,
+)
+from maserve.envoy.types import EnvoySettings, RouteRef, RouteRule, ServiceRef
+
+_VERSION = "(/versions/[0-9]+)?"
+_QUERY = r"(\?.*)?"
+READ_PATHS = f"{_VERSION}(/ready)?"
+"""What may be read below a deployment: model metadata and readiness (KServe v2)."""
+
+INFER_PATHS = f"{_VERSION}/(infer|generate|generate_stream)"
+"""What may be posted below a deployment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRule:
+    """A rule of a table: whose it is, and whether another namespace's older route owns its path."""
+
+    ref: RouteRef
+    rule: RouteRule
+    is_shadowed: bool
+
+
+def build_table(
+    cluster: ClusterId | None, rules: Sequence[TableRule], settings: EnvoySettings
+) -> Resource:
+    """Build the route table of the gateway (cluster None) or of one cluster's listener."""
+    ordered = sorted(rules, key=_precedence)
+    build = _build_gateway_rule if cluster is None else _build_cluster_rule
+    routes = [route for rule in ordered for route in build(rule, settings)]
+    last = _build_gateway_fallbacks(ordered) if cluster is None else _build_cluster_fallbacks()
+    return {
+        "@type": f"{API}.config.route.v3.RouteConfiguration",
+        "name": table_name(cluster),
+        "virtual_hosts": [
+            {
+                "name": "all",
+                "domains": ["*"],
+                "request_body_buffer_limit": str(settings.retry_body_limit_bytes),
+                "retry_policy": _GATEWAY_RETRY if cluster is None else _CLUSTER_RETRY,
+                "routes": routes + last,
+            }
+        ],
+        **(_GATEWAY_HEADERS if cluster is None else _CLUSTER_HEADERS),
+    }
+
+
+def _precedence(rule: TableRule) -> tuple[bool, int, str, str]:
+    path = rule.rule.match_path
+    return (not rule.rule.is_exact, -len(path), path, str(rule.ref))
+
+
+def _build_gateway_rule(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
+    if rule.is_shadowed:
+        return []
+    passing = [
+        {**route, "request_headers_to_add": [build_header(NAMESPACE_HEADER, rule.ref.namespace)]}
+        for route in _build_passing(rule, settings)
+    ]
+    return passing if rule.rule.is_exact else [*passing, _build_no_inference_path(rule.rule)]
+
+
+def _build_cluster_rule(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
+    """Serve the gateway's requests by namespace, others (no namespace given) by the oldest route."""
+    passing = _build_passing(rule, settings)
+    scoped = [_with_header(route, _namespace_is(rule.ref.namespace)) for route in passing]
+    if rule.is_shadowed:
+        return scoped
+    return scoped + [_with_header(route, _NO_NAMESPACE) for route in passing]
+
+
+def _build_passing(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
+    action = _build_action(rule, settings)
+    path = rule.rule.match_path
+    if rule.rule.is_exact:
+        return [{"match": {"path": path, "headers": [_method("GET")]}, "route": action}]
+    return [
+        {
+            "match": {
+                "path_separated_prefix": path,
+                "headers": [_method(method), _path_is(re.escape(path) + allowed + _QUERY)],
+            },
+            "route": action,
+        }
+        for method, allowed in (("POST", INFER_PATHS), ("GET", READ_PATHS))
+    ]
+
+
+def _build_action(rule: TableRule, settings: EnvoySettings) -> Resource:
+    service = ServiceRef(
+        cluster=rule.ref.cluster, namespace=rule.ref.namespace, name=rule.rule.service
+    )
+    return {
+        "cluster": service_name(service),
+        "timeout": seconds(settings.route_timeout_s),
+        **_build_rewrite(rule.rule),
+    }
+
+
+def _build_rewrite(rule: RouteRule) -> Resource:
+    """Rewrite what matched; an exact match is rewritten as a whole by its prefix rewrite too."""
+    if rule.is_exact or not rule.is_full_rewrite:
+        return {"prefix_rewrite": rule.rewrite_path}
+    return {"regex_rewrite": {"pattern": {"regex": "^.*$"}, "substitution": rule.rewrite_path}}
+
+
+def _build_no_inference_path(rule: RouteRule) -> Resource:
+    detail = f"below {rule.match_path} only inference paths are served"
+    return {
+        "match": {"path_separated_prefix": rule.match_path},
+        **_build_answer(404, error_body("unknown path", detail)),
+    }
+
+
+def _build_gateway_fallbacks(rules: Sequence[TableRule]) -> list[Resource]:
+    """Say which part of the path is unknown: the deployment of a known server, or the server."""
+    known = dict.fromkeys(_server_path(rule.rule) for rule in rules)
+    unknown_deployment = [
+        {
+            "match": {"path_separated_prefix": path},
+            **_build_answer(
+                404,
+                error_body(
+                    "unknown deployment",
+                    f"inference server {path.strip('/')} has no such deployment, or the method is not served",
+                    inference_server=path.strip("/"),
+                ),
+            ),
+        }
+        for path in sorted(known, key=lambda path: (-len(path), path))
+    ]
+    unknown_server = _build_answer(
+        404, error_body("unknown inference server", "the path names no inference server")
+    )
+    return [*unknown_deployment, {"match": {"prefix": "/"}, **unknown_server}]
+
+
+def _server_path(rule: RouteRule) -> str:
+    """Return the path of the server a rule belongs to: its own, or that above the deployment."""
+    above = rule.match_path.rpartition("/")[0]
+    return rule.match_path if rule.is_exact or not above else above
+
+
+def _build_cluster_fallbacks() -> list[Resource]:
+    """A path the gateway knows but this cluster does not is for another cluster to answer."""
+    absent = _build_answer(
+        503, error_body("no ready replica", "no cluster serves the deployment now")
+    )
+    absent["response_headers_to_add"].append(build_header(RETRY_HEADER, "no-route"))
+    unknown = _build_answer(404, error_body("unknown path", "this cluster serves no such path"))
+    return [
+        {"match": {"prefix": "/", "headers": [_ANY_NAMESPACE]}, **absent},
+        {"match": {"prefix": "/"}, **unknown},
+    ]
+
+
+def _build_answer(status: int, body: Any) -> Resource:
+    return {
+        "direct_response": {"status": status, "body": {"inline_string": json.dumps(body) + "\n"}},
+        "response_headers_to_add": [build_header("content-type", "application/json")],
+    }
+
+
+def _with_header(route: Resource, header: Resource) -> Resource:
+    match = route["match"]
+    return {**route, "match": {**match, "headers": [header, *match["headers"]]}}
+
+
+def _method(name: str) -> Resource:
+    return {"name": ":method", "string_match": {"exact": name}}
+
+
+def _path_is(regex: str) -> Resource:
+    return {"name": ":path", "string_match": {"safe_regex": {"regex": regex}}}
+
+
+def _namespace_is(namespace: str) -> Resource:
+    return {"name": NAMESPACE_HEADER, "string_match": {"exact": namespace}}
+
+
+_ANY_NAMESPACE: Resource = {"name": NAMESPACE_HEADER, "present_match": True}
+_NO_NAMESPACE: Resource = {"name": NAMESPACE_HEADER, "present_match": False}
+
+# Headers that Envoy adds for its own use and that say something about this machine.
+_INTERNAL_HEADERS = ["x-envoy-external-address", "x-envoy-original-path", "x-envoy-internal"]
+_GATEWAY_HEADERS: Resource = {"response_headers_to_remove": [RETRY_HEADER]}
+_CLUSTER_HEADERS: Resource = {
+    "request_headers_to_remove": [NAMESPACE_HEADER, *_INTERNAL_HEADERS],
+}
+
+_ANOTHER_HOST: Resource = {
+    "retry_host_predicate": [
+        {
+            "name": "envoy.retry_host_predicates.previous_hosts",
+            "typed_config": {
+                "@type": f"{API}.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+            },
+        }
+    ],
+    "host_selection_retry_max_attempts": "10",
+    "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.1s"},
+}
+_CLUSTER_RETRY: Resource = {
+    "retry_on": "connect-failure,refused-stream,reset,unavailable",
+    "num_retries": 2,
+    **_ANOTHER_HOST,
+}
+# A cluster that has no replica or no route for the request marks its answer; nothing was run there.
+_GATEWAY_RETRY: Resource = {
+    "retry_on": "connect-failure,refused-stream,reset,retriable-headers",
+    "num_retries": 3,
+    "retriable_headers": [{"name": RETRY_HEADER, "present_match": True}],
+    **_ANOTHER_HOST,
+}

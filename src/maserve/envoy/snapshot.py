@@ -1,0 +1,175 @@
+"""All of Envoy's discovery resources at one moment, and the safe way from one such moment to the next.
+
+Pure. A version is a hash of the content: the same state gives the same versions after a restart of the
+control plane, so nothing is swapped that has not changed.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from maserve.base.keys import ClusterId
+from maserve.envoy.layout import GATEWAY_TABLE, Layout, service_name, table_name
+from maserve.envoy.manifest import (
+    Resource,
+    build_endpoints,
+    build_listener,
+    build_service_cluster,
+)
+from maserve.envoy.route_manifest import TableRule, build_table
+from maserve.envoy.state import State
+from maserve.envoy.types import LOOPBACK, Address, EnvoySettings, RouteRef, ServiceRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Resources by name; listener and route table share their name, cluster and endpoints theirs."""
+
+    clusters: Mapping[str, Resource] = field(default_factory=dict)
+    endpoints: Mapping[str, Resource] = field(default_factory=dict)
+    routes: Mapping[str, Resource] = field(default_factory=dict)
+    listeners: Mapping[str, Resource] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryFile:
+    """One file Envoy reads, and the scope of the statistics that tell which version it has taken."""
+
+    path: Path
+    scope: str
+    version: str
+    text: str
+
+
+def build_snapshot(state: State, layout: Layout, settings: EnvoySettings) -> Snapshot:
+    """Render the state. Services that only a rule names are there, without addresses."""
+    services = {ref: state.services.get(ref, ()) for ref in _all_services(state)}
+    tables: dict[ClusterId | None, Address] = {None: settings.gateway} | {
+        cluster: Address(host=LOOPBACK, port=port)
+        for cluster, port in sorted(state.listeners.items())
+    }
+    return Snapshot(
+        clusters={
+            service_name(ref): build_service_cluster(
+                service_name(ref),
+                endpoints_file=layout.endpoints(service_name(ref)),
+                is_ingress=ref.cluster is None,
+                settings=settings,
+            )
+            for ref in services
+        },
+        endpoints={
+            service_name(ref): build_endpoints(service_name(ref), addresses)
+            for ref, addresses in services.items()
+        },
+        routes={
+            table_name(cluster): build_table(cluster, table_rules(state, cluster), settings)
+            for cluster in tables
+        },
+        listeners={
+            table_name(cluster): build_listener(
+                table_name(cluster),
+                address=address,
+                routes_file=layout.routes(table_name(cluster)),
+                is_gateway=cluster is None,
+                settings=settings,
+            )
+            for cluster, address in tables.items()
+        },
+    )
+
+
+def table_rules(state: State, cluster: ClusterId | None) -> tuple[TableRule, ...]:
+    """Return the rules of one table, the oldest route's first; a path's later claims are shadowed."""
+    routes = sorted(
+        ((ref, route) for ref, route in state.routes.items() if ref.cluster == cluster),
+        key=lambda item: item[1].order,
+    )
+    claimed: set[str] = set()
+    rules: list[TableRule] = []
+    for ref, route in routes:
+        for rule in route.rules:
+            rules.append(TableRule(ref=ref, rule=rule, is_shadowed=rule.match_path in claimed))
+            claimed.add(rule.match_path)
+    return tuple(rules)
+
+
+def is_shadowed(state: State, ref: RouteRef) -> bool:
+    """Tell whether another route owns a path of this one at the gateway, so that it is not served."""
+    return ref.cluster is None and any(
+        rule.is_shadowed for rule in table_rules(state, ref.cluster) if rule.ref == ref
+    )
+
+
+def steps(old: Snapshot, new: Snapshot) -> tuple[Snapshot, ...]:
+    """Return what to swap in, one after another, so that no route ever points at nothing.
+
+    First clusters and endpoints are there for both; then routes turn (and new listeners open); then
+    what only the old one had goes.
+    """
+    make = replace(
+        old,
+        clusters={**old.clusters, **new.clusters},
+        endpoints={**old.endpoints, **new.endpoints},
+    )
+    turn = replace(
+        make,
+        routes={**old.routes, **new.routes},
+        listeners={**old.listeners, **new.listeners},
+    )
+    close = replace(turn, listeners=new.listeners, routes=new.routes)
+    return tuple(_without_repeats((make, turn, close, new)))
+
+
+def files(snapshot: Snapshot, layout: Layout) -> tuple[DiscoveryFile, ...]:
+    """Return the files of a snapshot in the order they must be written in: what is named comes first."""
+    return (
+        *(
+            _file(layout.endpoints(name), f"cluster.{name}", [resource])
+            for name, resource in snapshot.endpoints.items()
+        ),
+        _file(layout.clusters, "cluster_manager.cds", snapshot.clusters.values()),
+        *(
+            _file(layout.routes(name), f"http.{name}.rds.{name}", [resource])
+            for name, resource in snapshot.routes.items()
+        ),
+        _file(layout.listeners, "listener_manager.lds", snapshot.listeners.values()),
+    )
+
+
+def _all_services(state: State) -> list[ServiceRef]:
+    named = {
+        ServiceRef(cluster=ref.cluster, namespace=ref.namespace, name=rule.service)
+        for ref, route in state.routes.items()
+        for rule in route.rules
+    }
+    return sorted(named | set(state.services), key=str)
+
+
+def _without_repeats(snapshots: Iterable[Snapshot]) -> Iterable[Snapshot]:
+    last: Snapshot | None = None
+    for snapshot in snapshots:
+        if snapshot != last:
+            yield snapshot
+        last = snapshot
+
+
+def _file(path: Path, scope: str, resources: Iterable[Resource]) -> DiscoveryFile:
+    body = json.dumps(list(resources), sort_keys=True, separators=(",", ":"))
+    version = hashlib.sha256(body.encode()).hexdigest()[:16]
+    text = f'{{"version_info":"{version}","resources":{body}}}'
+    return DiscoveryFile(path=path, scope=scope, version=version, text=text)
+
+
+__all__ = [
+    "GATEWAY_TABLE",
+    "DiscoveryFile",
+    "Snapshot",
+    "build_snapshot",
+    "files",
+    "is_shadowed",
+    "steps",
+    "table_rules",
+]

@@ -1,0 +1,209 @@
+"""Brings a snapshot to the running Envoy: files in a safe order, each step acknowledged.
+
+Invariant: a step is taken only after Envoy has acknowledged the one before.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from maserve.base.clock import Clock
+from maserve.base.errors import Unavailable
+from maserve.envoy.admin import Admin
+from maserve.envoy.layout import Layout
+from maserve.envoy.manifest import Resource
+from maserve.envoy.process import EnvoyProcess
+from maserve.envoy.snapshot import DiscoveryFile, Snapshot, files, steps
+from maserve.host import Worker, log_size_bytes, read_log_from
+
+_FIRST_POLL_S = 0.001
+_SLOWEST_POLL_S = 0.05
+_REFUSED = "update rejected: "
+
+
+class Rejected(Unavailable):
+    """Envoy has refused a resource; the sentence has its reason."""
+
+
+class Swapper:
+    """Knows what is on disk and what the running Envoy has acknowledged of it."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        admin: Admin,
+        process: EnvoyProcess,
+        worker: Worker,
+        clock: Clock,
+        timeout_s: float,
+    ) -> None:
+        self._layout = layout
+        self._admin = admin
+        self._process = process
+        self._worker = worker
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._on_disk = Snapshot()
+        self._written: dict[Path, str] = {}
+        self._refused: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+        self._epoch = -1
+
+    async def load(self) -> None:
+        """Learn what is on disk, which is what an adopted Envoy runs."""
+        self._on_disk = await self._worker.call(_read_snapshot, self._layout)
+        self._written = await self._worker.call(_read_versions, self._on_disk, self._layout)
+
+    async def write(self, snapshot: Snapshot) -> None:
+        """Write everything at once: for an Envoy that does not run yet."""
+        listed = await self._worker.call(files, snapshot, self._layout)
+        await self._write(snapshot, listed)
+        await self._worker.call(_remove_others, self._layout, listed)
+
+    async def publish(self, snapshot: Snapshot) -> None:
+        """Bring Envoy to `snapshot` and return once it runs.
+
+        Raises `Rejected` with Envoy's reason, or `Unavailable` when it does not acknowledge in time.
+        """
+        for step in (*steps(self._on_disk, snapshot), snapshot):
+            await self._take(step)
+        listed = await self._worker.call(files, snapshot, self._layout)
+        await self._worker.call(_remove_others, self._layout, listed)
+
+    async def is_acknowledged(self, scope: str, version: str) -> bool:
+        """Tell whether the running Envoy has that version; asks it unless it has said so before."""
+        if self._known().get(scope) != version:
+            await self._ask()
+        return self._known().get(scope) == version
+
+    async def _take(self, step: Snapshot) -> None:
+        listed = await self._worker.call(files, step, self._layout)
+        changed = [file for file in listed if self._written.get(file.path) != file.version]
+        waiting = [file for file in listed if self._is_open(file) or file in changed]
+        if not waiting:
+            return
+        before = await self._rejections()
+        offset = log_size_bytes(self._layout.log)
+        await self._write(step, changed)
+        await self._acknowledge(waiting, before, offset)
+
+    async def _write(self, step: Snapshot, changed: Sequence[DiscoveryFile]) -> None:
+        self._on_disk = step
+        for file in changed:
+            self._refused.pop(file.scope, None)
+            self._versions.pop(file.scope, None)
+        await self._worker.call(_write_files, changed)
+        self._written.update({file.path: file.version for file in changed})
+
+    async def _acknowledge(
+        self, waiting: Sequence[DiscoveryFile], before: Mapping[str, int], log_offset: int
+    ) -> None:
+        deadline = self._clock.monotonic() + self._timeout_s
+        pause_s = _FIRST_POLL_S
+        while missing := await self._missing(waiting):
+            await self._raise_if_refused(missing, before, log_offset)
+            if self._clock.monotonic() > deadline:
+                names = ", ".join(file.scope for file in missing)
+                raise Unavailable(f"Envoy did not acknowledge {names} in {self._timeout_s:g} s")
+            await self._clock.sleep(pause_s)
+            pause_s = min(pause_s * 2, _SLOWEST_POLL_S)
+
+    async def _missing(self, waiting: Sequence[DiscoveryFile]) -> list[DiscoveryFile]:
+        try:
+            await self._ask()
+        except Unavailable:
+            return list(waiting)
+        known = self._known()
+        return [file for file in waiting if known.get(file.scope) != file.version]
+
+    async def _raise_if_refused(
+        self, missing: Sequence[DiscoveryFile], before: Mapping[str, int], log_offset: int
+    ) -> None:
+        counts = await self._rejections()
+        refused = [f for f in missing if counts.get(f.scope, 0) > before.get(f.scope, 0)]
+        if refused:
+            self._refused.update({file.scope: file.version for file in refused})
+            reason = await self._worker.call(_read_reason, self._layout.log, log_offset)
+            names = ", ".join(file.scope for file in refused)
+            raise Rejected(f"Envoy refused {names}: {reason}")
+
+    async def _rejections(self) -> dict[str, int]:
+        try:
+            return await self._admin.rejections()
+        except Unavailable:
+            return {}
+
+    async def _ask(self) -> None:
+        epoch = self._process.epoch
+        versions = await self._admin.versions()
+        self._epoch, self._versions = epoch, versions
+
+    def _known(self) -> Mapping[str, str]:
+        """Return the acknowledged versions; none of them outlives the process that said so."""
+        return self._versions if self._epoch == self._process.epoch else {}
+
+    def _is_open(self, file: DiscoveryFile) -> bool:
+        is_refused = self._refused.get(file.scope) == file.version
+        return not is_refused and self._known().get(file.scope) != file.version
+
+
+def _write_files(changed: Sequence[DiscoveryFile]) -> None:
+    """Replace each file by a rename, which is what Envoy watches for.
+
+    Not synced to disk: the state file is, and everything here is rendered from it at start.
+    """
+    for file in changed:
+        temporary = file.path.with_name(f".{file.path.name}.tmp")
+        try:
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(file.text)
+            temporary.replace(file.path)
+        except OSError as error:
+            raise Unavailable(f"cannot write {file.path}: {error.strerror or error}") from error
+
+
+def _remove_others(layout: Layout, listed: Sequence[DiscoveryFile]) -> None:
+    kept = {file.path for file in listed}
+    for folder in (layout.endpoints("x").parent, layout.routes("x").parent):
+        for path in folder.glob("*.json"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+
+def _read_snapshot(layout: Layout) -> Snapshot:
+    """Read what is on disk; a file that cannot be read counts as absent and is written anew."""
+    clusters = _read_resources(layout.clusters)
+    listeners = _read_resources(layout.listeners)
+    return Snapshot(
+        clusters={row["name"]: row for row in clusters},
+        endpoints={
+            row["name"]: found[0]
+            for row in clusters
+            if (found := _read_resources(layout.endpoints(row["name"])))
+        },
+        routes={
+            row["name"]: found[0]
+            for row in listeners
+            if (found := _read_resources(layout.routes(row["name"])))
+        },
+        listeners={row["name"]: row for row in listeners},
+    )
+
+
+def _read_resources(path: Path) -> list[Resource]:
+    try:
+        rows = json.loads(path.read_text())["resources"]
+        return list(rows)
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _read_versions(snapshot: Snapshot, layout: Layout) -> dict[Path, str]:
+    return {file.path: file.version for file in files(snapshot, layout) if file.path.exists()}
+
+
+def _read_reason(log: Path, offset: int) -> str:
+    text = " ".join(read_log_from(log, offset).split())
+    reason = text.rpartition(_REFUSED)[2] if _REFUSED in text else text
+    return reason[-600:] or f"no reason given; see {log}"
