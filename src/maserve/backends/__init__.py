@@ -4,6 +4,7 @@ Invariant: knows no framework; an implementation is a sub-package and is never i
 """
 
 from maserve.backends.protocol import Backend
+from maserve.backends.registry import BackendRegistry
 from maserve.backends.types import (
     LoadReport,
     LoadState,
@@ -18,6 +19,7 @@ from maserve.backends.types import (
 
 __all__ = [
     "Backend",
+    "BackendRegistry",
     "LoadReport",
     "LoadState",
     "ReplicaLoad",

@@ -10,15 +10,17 @@ from maserve.wire import v2
 class Backend(Protocol):
     """Replicas of one framework. Every method is idempotent.
 
-    `target` says which cluster. Raises `Unavailable` for what a retry may clear and `Denied` when the
-    cluster refuses us. Implementations announce replica and load-state changes through the `Signal`
-    of server keys that they are built with.
+    `target` says which cluster. Raises `Unavailable` for what a retry may clear and `Denied` when
+    the cluster refuses us. Implementations announce replica and load-state changes through the
+    `Signal` of server keys that they are built with.
     """
 
-    async def create_server(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> ServerStatus:
+    async def create_server(
+        self, server: v2.InferenceServer, target: v2.ClusterTarget
+    ) -> ServerStatus:
         """Create the server or bring it up to date; returns at once, progress shows in the status.
 
-        A change of size, resources or template replaces replicas one at a time: the new one is ready
+        A change of resources or template replaces replicas one at a time: the new one is ready
         before an old one drains.
         """
         ...
@@ -26,7 +28,10 @@ class Backend(Protocol):
     async def get_server_status(
         self, server: v2.InferenceServer, target: v2.ClusterTarget
     ) -> ServerStatus:
-        """Return the state; CREATE_PENDING when nothing is there. Compares with what `server` asks for."""
+        """Return the state, compared with what `server` asks for.
+
+        CREATE_PENDING when nothing is there.
+        """
         ...
 
     async def delete_server(self, server: Key, target: v2.ClusterTarget) -> bool:
@@ -43,7 +48,9 @@ class Backend(Protocol):
     async def get_model_status(
         self, server: Key, target: v2.ClusterTarget, model: ModelName
     ) -> LoadReport:
-        """Return the load state of `model` per replica, not older than this process's last change of
-        the server's model config. A server that does not exist has `wanted` 0 and no rows.
+        """Return the load state of `model` per replica.
+
+        It is not older than this process's last change of the server's model config. A server that
+        does not exist has `wanted` 0 and no rows.
         """
         ...

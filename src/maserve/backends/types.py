@@ -86,8 +86,8 @@ class LoadReport:
 def is_loaded(report: LoadReport) -> bool:
     """Tell whether every wanted replica serves the model.
 
-    True only if `wanted > 0`, there are at least `wanted` rows, and every row is READY: zero replicas
-    or an empty index is never "all ready".
+    True only if `wanted > 0`, there are at least `wanted` rows, and every row is READY: zero
+    replicas or an empty index is never "all ready".
     Source: serving guide, Deployment Lifecycle, "Rolling load".
     """
     return (

@@ -9,7 +9,9 @@ _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 def parse_duration(text: str, field: str = "duration") -> float:
-    """Return the seconds of a Go-style duration; a bare `0` is allowed, any other bare number is not.
+    """Return the seconds of a Go-style duration.
+
+    A bare `0` is allowed, any other bare number is not.
 
     Raises `Invalid` naming `field`.
     """

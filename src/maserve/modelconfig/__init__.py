@@ -1,7 +1,7 @@
 """Which models a server should hold: entries, phases, the ModelConfigProvider port.
 
-Invariant: a list that cannot be read is never taken for empty and never overwritten. Implementations are
-sub-packages and are never imported from here.
+Invariant: a list that cannot be read is never taken for empty and never overwritten.
+Implementations are sub-packages and are never imported from here.
 """
 
 from maserve.modelconfig.protocol import ModelConfigProvider

@@ -11,10 +11,10 @@ from maserve.wire import v2
 class ModelConfigProvider(Protocol):
     """One model config per server and target cluster.
 
-    The InferenceServer controller creates and deletes it, the Deployment controller changes entries.
-    Writes are atomic read-modify-writes. Raises `NotFound` when an entry operation finds no config,
-    `Invalid` when the stored list is malformed (it is never overwritten), `Unavailable` for what a
-    retry may clear.
+    The InferenceServer controller creates and deletes it, the Deployment controller changes
+    entries. Writes are atomic read-modify-writes. Raises `NotFound` when an entry operation finds
+    no config, `Invalid` when the stored list is malformed (it is never overwritten), `Unavailable`
+    for what a retry may clear.
     """
 
     async def create_model_config(
@@ -45,7 +45,10 @@ class ModelConfigProvider(Protocol):
     async def add_model_to_config(
         self, server: Key, target: v2.ClusterTarget, entry: Entry
     ) -> None:
-        """Replace the entry of the same deployment and name in place, else append; equal: no write."""
+        """Replace the entry of the same deployment and name in place, else append.
+
+        Equal: no write.
+        """
         ...
 
     async def remove_model_from_config(

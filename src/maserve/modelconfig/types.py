@@ -9,6 +9,10 @@ from maserve.base.errors import Invalid, Problem
 from maserve.base.keys import ModelName, ReplicaName
 
 
+NO_REPLICA = ReplicaName("")
+"""Stands where an entry is not bound to one replica."""
+
+
 class Phase(StrEnum):
     """Where an entry belongs (serving guide, Model Config): one replica, all, all and required."""
 
@@ -29,7 +33,7 @@ class Entry:
     storage_path: str
     deployment_name: str
     phase: str = Phase.SERVING
-    canary_pod: ReplicaName = ReplicaName("")
+    canary_pod: ReplicaName = NO_REPLICA
 
     def is_wanted_on(self, replica: ReplicaName) -> bool:
         """Tell whether this entry wants its model on `replica`; an unknown phase wants nothing."""
@@ -85,7 +89,7 @@ def find_entry(entries: Iterable[Entry], deployment_name: str, name: str) -> Ent
 
 def promoted(entry: Entry) -> Entry:
     """Return the entry in phase serving."""
-    return replace(entry, phase=Phase.SERVING, canary_pod=ReplicaName(""))
+    return replace(entry, phase=Phase.SERVING, canary_pod=NO_REPLICA)
 
 
 def _same(one: Entry, other: Entry) -> bool:

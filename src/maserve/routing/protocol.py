@@ -9,11 +9,13 @@ from maserve.wire import v2
 class Manager(Protocol):
     """Routes made of rules keyed by match path.
 
-    `target` names the cluster the route lives in, None the control plane. Raises `Unavailable` for what
-    a retry may clear.
+    `target` names the cluster the route lives in, None the control plane. Raises `Unavailable` for
+    what a retry may clear.
     """
 
-    async def create(self, target: v2.ClusterTarget | None, route: RouteId, config: RouteConfig) -> None:
+    async def create(
+        self, target: v2.ClusterTarget | None, route: RouteId, config: RouteConfig
+    ) -> None:
         """Make the route; one that is there already stays as it is."""
         ...
 
@@ -40,9 +42,7 @@ class Manager(Protocol):
         """Remove rules by exact path; a missing route or rule is success."""
         ...
 
-    async def list_rules(
-        self, target: v2.ClusterTarget | None, route: RouteId
-    ) -> tuple[Rule, ...]:
+    async def list_rules(self, target: v2.ClusterTarget | None, route: RouteId) -> tuple[Rule, ...]:
         """Return the rules in their order, empty for a missing route."""
         ...
 

@@ -22,7 +22,10 @@ class RewriteType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule of a route, identified by `match_path`. `backend` is a Service name in the route's namespace."""
+    """One rule of a route, identified by `match_path`.
+
+    `backend` is a Service name in the route's namespace.
+    """
 
     match_path: str
     match_type: MatchType
@@ -34,7 +37,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteConfig:
-    """What a new route starts with. `owner_uid` is empty for routes nobody owns (other clusters)."""
+    """What a new route starts with.
+
+    `owner_uid` is empty for routes nobody owns (other clusters).
+    """
 
     owner_name: str = ""
     owner_uid: str = ""

@@ -1,0 +1,165 @@
+"""Reconciles one Deployment: gate, decide, run the chosen lifecycle's actors, record."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from maserve.base.clock import Clock
+from maserve.base.errors import Error, Unsupported
+from maserve.base.keys import Key
+from maserve.conditions import Result, first_unmet, keep_conditions, run_engine
+from maserve.deployment import events
+from maserve.deployment.decide import Gate, Lifecycle, decide, needs_gate
+from maserve.deployment.keys import FINALIZER
+from maserve.deployment.plugin import Conditions, ObservabilityContext, Plugin, RequestContext
+from maserve.deployment.registrar import Registrar, find_plugin
+from maserve.deployment.stages import enter_stage, failed_stage
+from maserve.resource.metadata import (
+    add_finalizer,
+    clone,
+    has_finalizer,
+    is_deleting,
+    remove_finalizer,
+)
+from maserve.runtime import After, Again, Done, EventRecorder, Outcome, Stop
+from maserve.store import Store
+from maserve.wire import v2
+
+_log = structlog.get_logger(__name__)
+
+REST_S = 60.0
+"""Another look at a Deployment at rest when no event comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentController:
+    """The shell around the plugins. Safe to kill between any two lines and to run again."""
+
+    store: Store
+    registrar: Registrar
+    recorder: EventRecorder
+    clock: Clock
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Make one pass over the Deployment with that key."""
+        before = await self.store.find(v2.Deployment, key)
+        if before is None or (is_deleting(before) and not has_finalizer(before, FINALIZER)):
+            return Done()
+        deployment = clone(before)
+        try:
+            plugin = find_plugin(self.registrar, deployment)
+        except Unsupported as error:
+            return await self._refuse(deployment, str(error))
+        if not is_deleting(deployment) and not has_finalizer(deployment, FINALIZER):
+            add_finalizer(deployment, FINALIZER)
+            await self.store.update(deployment)
+            return Again()
+        return await self._pass(plugin, before, deployment)
+
+    async def _pass(
+        self, plugin: Plugin, before: v2.Deployment, deployment: v2.Deployment
+    ) -> Outcome:
+        lifecycle = decide(deployment, await _ask_gate(plugin, deployment))
+        result = Result(satisfied=True, terminal=True)
+        chosen = await _choose(plugin, lifecycle, deployment)
+        if chosen is not None:
+            keep_conditions(deployment, (actor.type for actor in chosen.actors))
+            result = await run_engine(chosen, deployment)
+            keep_conditions(deployment, (actor.type for actor in chosen.actors))
+            await _advance(plugin, lifecycle, deployment, result)
+        state = await plugin.get_state(_observability(), deployment)
+        deployment.status.CopyFrom(state)
+        return await self._record(before, deployment, result)
+
+    async def _refuse(self, deployment: v2.Deployment, text: str) -> Outcome:
+        """Say in the status that no plugin serves this Deployment."""
+        if (deployment.status.message, deployment.status.state) != (
+            text,
+            v2.DEPLOYMENT_STATE_INVALID,
+        ):
+            deployment.status.message = text
+            deployment.status.state = v2.DEPLOYMENT_STATE_INVALID
+            await self.store.update_status(deployment)
+            self.recorder.warning(deployment, "ReconciliationError", text)
+        return Stop(text)
+
+    async def _record(
+        self, before: v2.Deployment, deployment: v2.Deployment, result: Result
+    ) -> Outcome:
+        if deployment.metadata != before.metadata:
+            written = await self.store.update(deployment)
+            deployment.metadata.CopyFrom(written.metadata)
+        if deployment.status != before.status:
+            written = await self.store.update_status(deployment)
+            deployment.metadata.CopyFrom(written.metadata)
+        events.record_changes(self.recorder, before, deployment, result.error)
+        is_clean = deployment.status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
+        if is_deleting(deployment) and is_clean:
+            remove_finalizer(deployment, FINALIZER)
+            await self.store.update(deployment)
+            return Done()
+        return _next_look(before, deployment, result)
+
+
+async def _ask_gate(plugin: Plugin, deployment: v2.Deployment) -> Gate:
+    """Ask the plugin's gate while a rollout is under way; one that cannot answer does not judge."""
+    if not needs_gate(deployment):
+        return Gate()
+    try:
+        healthy = await plugin.health_check_gate(_observability(), deployment)
+    except Error as error:
+        _log.warning("health gate cannot be answered", error=str(error))
+        return Gate()
+    return Gate(asked=True, healthy=healthy)
+
+
+async def _choose(
+    plugin: Plugin, lifecycle: Lifecycle, deployment: v2.Deployment
+) -> Conditions | None:
+    match lifecycle:
+        case Lifecycle.CLEANUP:
+            return plugin.cleanup_plugin()
+        case Lifecycle.ROLLOUT:
+            return await plugin.rollout_plugin(deployment)
+        case Lifecycle.ROLLBACK:
+            return await plugin.rollback_plugin(deployment)
+        case Lifecycle.STEADY:
+            return plugin.steady_state_plugin()
+        case Lifecycle.NOTHING:
+            return None
+
+
+async def _advance(
+    plugin: Plugin, lifecycle: Lifecycle, deployment: v2.Deployment, result: Result
+) -> None:
+    """Move the stage on, and do what entering it asks for."""
+    failed = result.terminal and not result.satisfied and lifecycle is not Lifecycle.STEADY
+    stage = failed_stage(lifecycle) if failed else plugin.parse_stage(deployment)
+    if failed:
+        unmet = first_unmet(deployment.status.conditions)
+        cause = f"{unmet.type}: {unmet.message or unmet.reason}" if unmet is not None else ""
+        deployment.status.message = result.error or cause
+    if stage == deployment.status.stage and not failed:
+        return
+    context = RequestContext(deployment=deployment, logger=_log)
+    deployment.status.stage = stage
+    if failed:
+        await plugin.populate_deployment_logs(context, deployment)
+    if stage in (v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED):
+        await plugin.populate_message(context, deployment)
+    enter_stage(deployment)
+
+
+def _observability() -> ObservabilityContext:
+    return ObservabilityContext(logger=_log)
+
+
+def _next_look(before: v2.Deployment, after: v2.Deployment, result: Result) -> Outcome:
+    moved = (
+        result.moved
+        or before.status.stage != after.status.stage
+        or before.metadata.annotations != after.metadata.annotations
+    )
+    if moved:
+        return Again()
+    return After(REST_S if result.requeue_s is None else result.requeue_s)

@@ -1,0 +1,199 @@
+"""What one reconcile of a Deployment does: pure (behaviour 5.2, 5.3.
+
+Extension guide, section 2).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from maserve.deployment.keys import (
+    ALERT_FIRED,
+    DESIRED_CHANGED,
+    RETRY,
+    ROLLBACK_REASON,
+    ROLLOUT_COUNT,
+    ROLLOUT_FAILED,
+    STARTED_FOR,
+    candidate,
+    current,
+    desired,
+    has_moved,
+    is_cleanup,
+    is_terminal,
+    same_revision,
+)
+from maserve.resource.metadata import is_deleting, set_annotation
+from maserve.wire import v2
+
+_INVALID = v2.DEPLOYMENT_STAGE_INVALID
+_ROLLING_BACK = v2.DEPLOYMENT_STAGE_ROLLBACK_IN_PROGRESS
+
+
+class Lifecycle(StrEnum):
+    """Which condition plugin a pass runs."""
+
+    CLEANUP = "cleanup"
+    ROLLOUT = "rollout"
+    ROLLBACK = "rollback"
+    STEADY = "steady"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What the health gate said; `asked` is False when nobody had to ask."""
+
+    asked: bool = False
+    healthy: bool = True
+
+
+def needs_gate(deployment: v2.Deployment) -> bool:
+    """Tell whether a rollout is under way, so that the health gate must be asked first."""
+    return not _wants_cleanup(deployment) and _in_progress(deployment)
+
+
+def decide(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
+    """Choose the lifecycle and record its start in `deployment`, the caller's own copy.
+
+    First match wins: cleanup, rollout in progress, failed rollout, new desired revision, steady
+    state. Repeatable: a second call after a crash between the writes it leads to changes nothing
+    more.
+    """
+    if _wants_cleanup(deployment):
+        return _begin_cleanup(deployment)
+    if _in_progress(deployment):
+        return _go_on(deployment, gate)
+    stage = deployment.status.stage
+    if stage == v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED and _has_candidate_to_undo(deployment):
+        return _begin_rollback(deployment, ROLLOUT_FAILED, _failed_message(deployment))
+    if _is_new_desired(deployment):
+        return _begin_rollout(deployment)
+    if stage in (v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE):
+        return Lifecycle.STEADY
+    return Lifecycle.NOTHING
+
+
+def rollout_request(deployment: v2.Deployment) -> str:
+    """Return what identifies one wish of the user: the revision, its generation, the retry text."""
+    wish = deployment.spec.desired_revision
+    retry = deployment.metadata.annotations.get(RETRY, "")
+    return f"{wish.namespace}/{wish.name}@{deployment.metadata.generation}" + (
+        f"+{retry}" if retry else ""
+    )
+
+
+def _wants_cleanup(deployment: v2.Deployment) -> bool:
+    status = deployment.status
+    if is_deleting(deployment):
+        return True
+    if status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_IN_PROGRESS:
+        return True
+    placed = bool(candidate(deployment) or current(deployment))
+    unwanted = deployment.spec.deletion_spec.deleted or not desired(deployment)
+    return placed and (unwanted or has_moved(deployment))
+
+
+def _begin_cleanup(deployment: v2.Deployment) -> Lifecycle:
+    if not is_cleanup(deployment.status.stage):
+        deployment.status.stage = v2.DEPLOYMENT_STAGE_CLEAN_UP_IN_PROGRESS
+    return Lifecycle.CLEANUP
+
+
+def _in_progress(deployment: v2.Deployment) -> bool:
+    stage = deployment.status.stage
+    return stage != _INVALID and not is_terminal(stage) and not is_cleanup(stage)
+
+
+def _go_on(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
+    """Roll back or go on rolling out; a rollback that has started runs to completion."""
+    status = deployment.status
+    if status.stage == _ROLLING_BACK:
+        return Lifecycle.ROLLBACK
+    if _may_roll_back(deployment):
+        if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
+            text = f"desired model changed from {candidate(deployment)} to {desired(deployment)}"
+            return _begin_rollback(deployment, DESIRED_CHANGED, f"{text}; rolling back first")
+        if not gate.healthy and current(deployment):
+            text = f"health gate failed while rolling out {candidate(deployment)}"
+            return _begin_rollback(
+                deployment, ALERT_FIRED, f"{text}; rolling back to {current(deployment)}"
+            )
+    set_annotation(deployment, ROLLBACK_REASON, None)
+    return Lifecycle.ROLLOUT
+
+
+def _may_roll_back(deployment: v2.Deployment) -> bool:
+    strategy = deployment.spec.strategy
+    is_blast = strategy.WhichOneof("rollout_strategy") == "blast"
+    return not is_blast or strategy.blast.with_rollback_trigger
+
+
+def _begin_rollback(deployment: v2.Deployment, reason: str, message: str) -> Lifecycle:
+    deployment.status.stage = _ROLLING_BACK
+    deployment.status.message = message
+    set_annotation(deployment, ROLLBACK_REASON, reason)
+    return Lifecycle.ROLLBACK
+
+
+def _has_candidate_to_undo(deployment: v2.Deployment) -> bool:
+    status = deployment.status
+    return bool(candidate(deployment)) and not same_revision(
+        status.candidate_revision, status.current_revision
+    )
+
+
+def _failed_message(deployment: v2.Deployment) -> str:
+    back = current(deployment)
+    where = f"rolling back to {back}" if back else "no previous revision, removing it"
+    cause = f" ({deployment.status.message})" if deployment.status.message else ""
+    return f"rollout of {candidate(deployment)} failed{cause}; {where}"
+
+
+def _is_new_desired(deployment: v2.Deployment) -> bool:
+    status = deployment.status
+    if not desired(deployment) or deployment.spec.deletion_spec.deleted:
+        return False
+    if not (status.stage == _INVALID or is_terminal(status.stage)):
+        return False
+    if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
+        return True
+    return _is_retry(deployment)
+
+
+def _is_retry(deployment: v2.Deployment) -> bool:
+    """Tell whether a user asks again for the revision that failed."""
+    status = deployment.status
+    annotations = deployment.metadata.annotations
+    asked = annotations.get(RETRY, "")
+    started = annotations.get(STARTED_FOR, "")
+    undone = not same_revision(status.candidate_revision, status.current_revision)
+    return bool(asked) and undone and not started.endswith(f"+{asked}")
+
+
+def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
+    status = deployment.status
+    status.candidate_revision.CopyFrom(deployment.spec.desired_revision)
+    set_annotation(deployment, ROLLBACK_REASON, None)
+    if same_revision(status.candidate_revision, status.current_revision):
+        return _settle(deployment)
+    request = rollout_request(deployment)
+    if deployment.metadata.annotations.get(STARTED_FOR) != request:
+        count = _next_count(deployment.metadata.annotations.get(ROLLOUT_COUNT))
+        set_annotation(deployment, ROLLOUT_COUNT, count)
+        set_annotation(deployment, STARTED_FOR, request)
+    status.stage = v2.DEPLOYMENT_STAGE_VALIDATION
+    status.message = ""
+    del status.conditions[:]
+    return Lifecycle.ROLLOUT
+
+
+def _settle(deployment: v2.Deployment) -> Lifecycle:
+    """Rest: the current revision is wanted again after another was tried."""
+    deployment.status.message = ""
+    return Lifecycle.STEADY
+
+
+def _next_count(text: str | None) -> str:
+    if text is None:
+        return "0"
+    return str(int(text) + 1) if text.isdecimal() else "0"

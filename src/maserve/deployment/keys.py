@@ -1,0 +1,113 @@
+"""Annotations, finalizer.
+
+Stages and revisions of a Deployment, as spelled on the wire (behaviour 1.4).
+"""
+
+from maserve.base.keys import ModelName
+from maserve.wire import api, v2
+
+FINALIZER = "deployments.michelangelo.uber.com/finalizer"
+
+ROLLOUT_COUNT = "deployment.rollout.count"
+"""`"0"` at the first rollout, one more for each later one."""
+
+ROLLBACK_REASON = "deployment.rollback.reason"
+"""Why the last rollback began; removed when a new rollout starts."""
+
+TARGET_CLUSTERS = "deployment.michelangelo.ai/target-clusters"
+"""The placement snapshot: JSON list of clusters in rollout order."""
+
+BACKEND_TYPE = "deployment.michelangelo.ai/backend-type"
+"""The backend's enum name at the time of placement."""
+
+PLACED_ON = "deployment.michelangelo.ai/inference-server"
+"""The InferenceServer that holds entries and routes of this Deployment.
+
+So that a move leaves nothing.
+"""
+
+PLACEMENT = (TARGET_CLUSTERS, BACKEND_TYPE, PLACED_ON)
+"""The annotations that record where something is placed."""
+
+HEALTH_GATE_REASON = "deployment.michelangelo.ai/health-gate-reason"
+"""Text of the last failed gate; removed when the gate passes."""
+
+STARTED_FOR = "deployment.michelangelo.ai/rollout-started-for"
+"""Which request started the rollout under way: makes counting rollouts repeatable after a crash."""
+
+RETRY = "deployment.michelangelo.ai/retry"
+"""A user changes this to try the same desired revision again after a failure.
+
+Any new text counts.
+"""
+
+ALERT_FIRED = "Alert fired"
+DESIRED_CHANGED = "Desired model changed"
+ROLLOUT_FAILED = "Rollout failed"
+
+_TERMINAL = frozenset(
+    {
+        v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE,
+        v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED,
+        v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE,
+        v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED,
+        v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE,
+        v2.DEPLOYMENT_STAGE_CLEAN_UP_FAILED,
+    }
+)
+
+_CLEANUP = frozenset(
+    {
+        v2.DEPLOYMENT_STAGE_CLEAN_UP_IN_PROGRESS,
+        v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE,
+        v2.DEPLOYMENT_STAGE_CLEAN_UP_FAILED,
+    }
+)
+
+
+def is_terminal(stage: v2.DeploymentStage) -> bool:
+    """Tell whether the stage is one of the three COMPLETE or three FAILED ones."""
+    return stage in _TERMINAL
+
+
+def is_cleanup(stage: v2.DeploymentStage) -> bool:
+    return stage in _CLEANUP
+
+
+def same_revision(one: api.ResourceIdentifier, other: api.ResourceIdentifier) -> bool:
+    """Tell whether two revisions are equal: name and namespace match; unset equals unset."""
+    return (one.name, one.namespace) == (other.name, other.namespace)
+
+
+def desired(deployment: v2.Deployment) -> ModelName:
+    """Return the model a user wants, empty when there is none (behaviour 1.1)."""
+    return ModelName(deployment.spec.desired_revision.name)
+
+
+def candidate(deployment: v2.Deployment) -> ModelName:
+    """Return the model being rolled out, or the last one tried."""
+    return ModelName(deployment.status.candidate_revision.name)
+
+
+def current(deployment: v2.Deployment) -> ModelName:
+    """Return the model of the last completed rollout, empty before the first."""
+    return ModelName(deployment.status.current_revision.name)
+
+
+def server_name(deployment: v2.Deployment) -> str:
+    """Return the InferenceServer that this Deployment works on.
+
+    Where it has been placed, until that is cleaned up; else what the spec says.
+    """
+    placed = deployment.metadata.annotations.get(PLACED_ON, "")
+    return placed or deployment.spec.inference_server.name
+
+
+def has_moved(deployment: v2.Deployment) -> bool:
+    """Tell whether the spec names another InferenceServer than the one it is placed on."""
+    placed = deployment.metadata.annotations.get(PLACED_ON, "")
+    return bool(placed) and placed != deployment.spec.inference_server.name
+
+
+def stage_name(stage: v2.DeploymentStage) -> str:
+    return v2.DeploymentStage.Name(stage)

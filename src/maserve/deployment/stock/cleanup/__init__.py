@@ -1,0 +1,1 @@
+"""The actors of a Deployment's cleanup, one file each."""

@@ -1,0 +1,75 @@
+"""`CleanupComplete`: nothing of the Deployment is left, in any cluster or on the gateway."""
+
+from maserve.base.errors import Error
+from maserve.base.keys import Key, ModelName
+from maserve.deployment.keys import server_name
+from maserve.deployment.stock.discovery import discovery_of
+from maserve.deployment.stock.placement import everywhere
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.site import Site, Trouble, site_of
+from maserve.deployment.stock.step import Step
+from maserve.wire import api, v2
+
+TYPE = "CleanupComplete"
+
+_NO_MODEL = ModelName("")
+
+
+class CleanupComplete(Step):
+    """Removes the rules first, then every entry of this Deployment; trouble is retried without end.
+
+    A server that is gone took its configs and routes with it: then nothing is left to do.
+    """
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__(TYPE, ports)
+
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        if await discovery_of(self.ports, resource).is_there():
+            text = "the gateway still has the rule"
+            return self.waiting(previous, text, "DiscoveryRouteStillExists")
+        for site in await self._sites(resource):
+            if await site.has_rule():
+                text = f"cluster {site.cluster} still has the traffic rule"
+                return self.waiting(previous, text, "TrafficRouteStillExists")
+            if left := await _listed(site):
+                text = f"still listed in cluster {site.cluster}: {', '.join(left)}"
+                return self.waiting(previous, text, "ModelStillExistsInInferenceServer")
+        return self.done(previous)
+
+    async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        await discovery_of(self.ports, resource).remove()
+        failures: list[str] = []
+        for site in await self._sites(resource):
+            try:
+                await _clean(site)
+            except Trouble as trouble:
+                failures.append(f"cluster {site.cluster}: {trouble}")
+        if failures:
+            return self.waiting(previous, "; ".join(failures), "CleanupRetrying")
+        return self.waiting(previous, "removed everywhere", "CleanupVerifying")
+
+    async def _sites(self, deployment: v2.Deployment) -> tuple[Site, ...]:
+        name = server_name(deployment)
+        if not name:
+            return ()
+        key = Key(deployment.metadata.namespace, name)
+        try:
+            server = await self.ports.store.find(v2.InferenceServer, key)
+        except Error as error:
+            raise Trouble("UnableToReadTargetClusters", str(error)) from error
+        targets = everywhere(deployment, server)
+        return tuple(site_of(self.ports, deployment, target) for target in targets)
+
+
+async def _listed(site: Site) -> tuple[ModelName, ...]:
+    """Return the listed models; a model config that is gone lists nothing."""
+    if not await site.has_config():
+        return ()
+    return await site.old_models(_NO_MODEL)
+
+
+async def _clean(site: Site) -> None:
+    await site.unroute("TrafficRouteRemovalFailed")
+    for model in await _listed(site):
+        await site.remove_entry(model, "ModelUnloadingFailed")

@@ -1,0 +1,155 @@
+"""The stock Deployment plugin.
+
+Rollout, rollback, cleanup and steady state on an InferenceServer.
+"""
+
+from maserve.backends import is_loaded
+from maserve.base.errors import Error
+from maserve.base.keys import Key, ModelName
+from maserve.conditions import ActorList, first_unmet
+from maserve.deployment.keys import (
+    HEALTH_GATE_REASON,
+    ROLLBACK_REASON,
+    candidate,
+    current,
+    server_name,
+    stage_name,
+)
+from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestContext
+from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
+from maserve.deployment.stock.placement import backend_type, snapshot_of
+from maserve.deployment.stock.ports import Actor, Ports
+from maserve.deployment.stock.rollback.restored import Restored
+from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
+from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
+from maserve.deployment.stock.rollout.canary import Canary
+from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
+from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
+from maserve.deployment.stock.rollout.placement_prepared import PlacementPrepared
+from maserve.deployment.stock.rollout.rolling import Rolling
+from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
+from maserve.deployment.stock.rollout.soak import Soak
+from maserve.deployment.stock.rollout.traffic import Traffic
+from maserve.deployment.stock.rollout.validated import Validated
+from maserve.deployment.stock.site import Site, site_of
+from maserve.deployment.stock.stage import parse_stage
+from maserve.deployment.stock.steadystate.state_steady import StateSteady
+from maserve.deployment.stock.strategy import pace_of
+from maserve.gates import Answer
+from maserve.resource.metadata import set_annotation
+from maserve.wire import v2
+
+
+class StockPlugin:
+    """Serves `TARGET_TYPE_INFERENCE_SERVER`. Holds no state of its own."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def rollout_plugin(self, deployment: v2.Deployment) -> Conditions:
+        ports = self._ports
+        pace = pace_of(deployment, ports.settings)
+        sites = self._sites(deployment)
+        actors: list[Actor] = [Validated(ports), AssetsPrepared(ports), PlacementPrepared(ports)]
+        for site in sites:
+            if pace.canary:
+                actors.append(Canary(site))
+            actors += [Rolling(site), Traffic(site)]
+            if pace.soak_s > 0:
+                actors.append(Soak(site, pace.soak_s))
+        actors.append(DiscoveryRouting(ports))
+        actors += [ModelCleanup(site) for site in sites]
+        actors.append(RolloutComplete(ports))
+        return ActorList[v2.Deployment](actors)
+
+    async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:
+        actors: list[Actor] = [Restored(site) for site in self._sites(deployment)]
+        return ActorList[v2.Deployment]([*actors, RollbackComplete(self._ports)])
+
+    def cleanup_plugin(self) -> Conditions:
+        return ActorList[v2.Deployment]([CleanupComplete(self._ports)])
+
+    def steady_state_plugin(self) -> Conditions:
+        return ActorList[v2.Deployment]([StateSteady(self._ports)])
+
+    def parse_stage(self, deployment: v2.Deployment) -> v2.DeploymentStage:
+        return parse_stage(deployment)
+
+    async def health_check_gate(
+        self, observability: ObservabilityContext, deployment: v2.Deployment
+    ) -> bool:
+        """Ask the model gate; a failure's reason is kept in an annotation (serving guide)."""
+        verdict = await self._ports.gate.judge(
+            self._ports.backends.get(backend_type(deployment)),
+            Key(deployment.metadata.namespace, server_name(deployment)),
+            snapshot_of(deployment),
+            deployment.metadata.name,
+        )
+        if verdict.answer is Answer.UNKNOWN:
+            observability.logger.debug("health gate cannot be answered", reason=verdict.reason)
+            return True
+        failed = verdict.answer is Answer.FAILED
+        set_annotation(deployment, HEALTH_GATE_REASON, verdict.reason if failed else None)
+        return not failed
+
+    async def get_state(
+        self, observability: ObservabilityContext, deployment: v2.Deployment
+    ) -> v2.DeploymentStatus:
+        status = v2.DeploymentStatus.FromString(deployment.status.SerializeToString())
+        if deployment.spec.WhichOneof("target") != "inference_server":
+            status.state = v2.DEPLOYMENT_STATE_INVALID
+        elif not current(deployment):
+            is_empty = status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
+            empty, starting = v2.DEPLOYMENT_STATE_EMPTY, v2.DEPLOYMENT_STATE_INITIALIZING
+            status.state = empty if is_empty else starting
+        else:
+            status.state = await self._judge_state(observability, deployment)
+        return status
+
+    async def populate_deployment_logs(
+        self, context: RequestContext, deployment: v2.Deployment
+    ) -> None:
+        unmet = first_unmet(deployment.status.conditions)
+        if unmet is not None:
+            context.logger.error(
+                "deployment terminal stage",
+                condition=unmet.type,
+                reason=unmet.reason,
+                message=unmet.message,
+            )
+
+    async def populate_message(self, _context: RequestContext, deployment: v2.Deployment) -> None:
+        """Keep why a rollout failed or was undone (behaviour 5.4, [design])."""
+        if not deployment.status.message:
+            reason = deployment.metadata.annotations.get(ROLLBACK_REASON, "")
+            stage = stage_name(deployment.status.stage)
+            deployment.status.message = f"{reason or stage}: {candidate(deployment)} is not live"
+
+    def _sites(self, deployment: v2.Deployment) -> tuple[Site, ...]:
+        return tuple(site_of(self._ports, deployment, target) for target in snapshot_of(deployment))
+
+    async def _judge_state(
+        self, observability: ObservabilityContext, deployment: v2.Deployment
+    ) -> v2.DeploymentState:
+        """Tell whether current or candidate is ready everywhere.
+
+        Trouble in asking keeps the old state.
+        """
+        sites = self._sites(deployment)
+        if not sites:
+            return v2.DEPLOYMENT_STATE_UNHEALTHY
+        try:
+            for model in dict.fromkeys((current(deployment), candidate(deployment))):
+                if model and await _is_loaded_everywhere(sites, model):
+                    return v2.DEPLOYMENT_STATE_HEALTHY
+        except Error as error:
+            observability.logger.warning("state cannot be told", error=str(error))
+            return deployment.status.state
+        return v2.DEPLOYMENT_STATE_UNHEALTHY
+
+
+async def _is_loaded_everywhere(sites: tuple[Site, ...], model: ModelName) -> bool:
+    for site in sites:
+        if not is_loaded(await site.load(model)):
+            return False
+    return True

@@ -1,0 +1,74 @@
+"""`RollbackComplete-<cluster>`.
+
+The cluster serves the previous model and the candidate is gone from it.
+"""
+
+from maserve.base.keys import ModelName
+from maserve.deployment.keys import candidate, current
+from maserve.deployment.stock.serve import is_served, serve
+from maserve.deployment.stock.site import Site
+from maserve.deployment.stock.source import resolve_source
+from maserve.deployment.stock.step import Step
+from maserve.resource import names
+from maserve.wire import api, v2
+
+TYPE = "RollbackComplete"
+
+
+class Restored(Step):
+    """A rollout backwards.
+
+    Previous model ready everywhere, route back, then the candidate's entry out.
+
+    Without a previous model the route is removed instead (serving guide, Health Gates and
+    Rollback).
+    """
+
+    timeout_reason = "RollbackTimeout"
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(names.condition(TYPE, site.cluster), site.ports)
+        self._site = site
+        self.budget_s = site.ports.settings.rollback_model_load_timeout_s
+
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        back = current(resource)
+        if back:
+            if not await is_served(self._site, back):
+                text = f"cluster {self._site.cluster} does not serve model {back} again yet"
+                return self.waiting(previous, text, "PreviousModelNotServing")
+        elif await self._site.has_rule():
+            text = f"cluster {self._site.cluster} still routes to model {candidate(resource)}"
+            return self.waiting(previous, text, "TrafficRouteStillPresent")
+        left = await self._site.old_models(back)
+        if left:
+            text = f"still listed in cluster {self._site.cluster}: {', '.join(left)}"
+            return self.waiting(previous, text, "CandidateStillInModelConfig")
+        return self.done(previous)
+
+    async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        back = current(resource)
+        if back:
+            waiting = await self._restore(resource, previous, back)
+            if waiting is not None:
+                return waiting
+        else:
+            await self._site.unroute("TrafficRouteRemovalFailed")
+        for model in await self._site.old_models(back):
+            await self._site.remove_entry(model, "RemoveCandidateModelFailed")
+        text = f"cluster {self._site.cluster} is restored"
+        return self.waiting(previous, text, "RestoringPreviousModel")
+
+    async def _restore(
+        self, resource: v2.Deployment, previous: api.Condition, back: ModelName
+    ) -> api.Condition | None:
+        """Bring the previous model back; return the condition while that is not done."""
+        path = ""
+        if await self._site.find_entry(back) is None:
+            path = await resolve_source(self.ports, resource, resource.status.current_revision)
+        serving = await serve(self._site, back, path, "TrafficRouteRestoreFailed")
+        if serving.failure:
+            return self.failed(previous, serving.failure, "PreviousModelLoadFailed")
+        if not serving.done:
+            return self.waiting(previous, serving.text, "RestoringPreviousModel")
+        return None

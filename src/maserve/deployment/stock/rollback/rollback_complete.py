@@ -1,0 +1,29 @@
+"""`RollbackComplete`: the discovery route is reconciled; the last condition of a rollback."""
+
+from maserve.deployment.keys import current
+from maserve.deployment.stock.discovery import discovery_of
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.step import Step
+from maserve.wire import api, v2
+
+TYPE = "RollbackComplete"
+
+
+class RollbackComplete(Step):
+    """With a previous model the rule stays; without one the Deployment leaves the gateway."""
+
+    timeout_reason = "RollbackTimeout"
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__(TYPE, ports)
+        self.budget_s = ports.settings.rollback_model_load_timeout_s
+
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        if current(resource) or not await discovery_of(self.ports, resource).is_there():
+            return self.done(previous)
+        text = "the gateway still has the rule of the model that failed"
+        return self.waiting(previous, text, "DiscoveryRouteStillPresent")
+
+    async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        await discovery_of(self.ports, resource).remove()
+        return self.waiting(previous, "the rule is removed", "DiscoveryRouteStillPresent")

@@ -1,0 +1,57 @@
+"""`PlacementPrepared`: the clusters of this rollout are recorded, and stay so until it ends."""
+
+from maserve.base.errors import Error
+from maserve.base.keys import Key
+from maserve.conditions import read_progress
+from maserve.deployment.stock.placement import record_placement, snapshot_of
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.site import Trouble
+from maserve.deployment.stock.step import Step
+from maserve.wire import api, v2
+
+_SERVING = v2.INFERENCE_SERVER_STATE_SERVING
+_FAILED = v2.INFERENCE_SERVER_STATE_FAILED
+
+
+class PlacementPrepared(Step):
+    """Takes a new snapshot at the start of every rollout and freezes it (serving guide, Placement).
+
+    Clusters that are still coming up are waited for within the budget, so that a Deployment applied
+    together with its server reaches every cluster; then those that serve are taken.
+    """
+
+    timeout_reason = "NoClusterServing"
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__("PlacementPrepared", ports)
+        self.budget_s = ports.settings.model_load_timeout_s
+
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        if read_progress(previous).done and snapshot_of(resource):
+            return self.done(previous)
+        return self.waiting(previous, "no clusters recorded yet", "SnapshotMissing")
+
+    async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        server = await self._read_server(resource)
+        states = {row.cluster_id: row.state for row in server.status.cluster_statuses}
+        targets = tuple(server.spec.cluster_targets)
+        serving = tuple(t for t in targets if states.get(t.cluster_id) == _SERVING)
+        coming = [
+            t.cluster_id for t in targets if states.get(t.cluster_id) not in (_SERVING, _FAILED)
+        ]
+        is_patient = self.elapsed_s(previous) < (self.budget_s or 0.0) / 2
+        if not serving or (coming and is_patient):
+            text = f"waiting for clusters to serve: {', '.join(coming) or 'every one has failed'}"
+            return self.waiting(previous, text, "NoClusterServing")
+        record_placement(resource, server, serving)
+        self.latch(previous)
+        text = f"recorded {', '.join(t.cluster_id for t in serving)}"
+        return self.waiting(previous, text, "AnnotationWritten")
+
+    async def _read_server(self, deployment: v2.Deployment) -> v2.InferenceServer:
+        name = deployment.spec.inference_server.name
+        key = Key(deployment.metadata.namespace, name)
+        try:
+            return await self.ports.store.get(v2.InferenceServer, key)
+        except Error as error:
+            raise Trouble("InferenceServerNotFound", str(error)) from error

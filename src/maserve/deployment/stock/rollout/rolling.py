@@ -1,0 +1,59 @@
+"""`RollingRolloutComplete-<cluster>`: the model is READY on every replica."""
+
+from maserve.backends import find_failed, is_loaded, summary
+from maserve.conditions import read_progress
+from maserve.deployment.keys import candidate
+from maserve.deployment.stock.site import Site
+from maserve.deployment.stock.source import resolve_source
+from maserve.deployment.stock.step import Step
+from maserve.modelconfig import Phase
+from maserve.resource import names
+from maserve.wire import api, v2
+
+TYPE = "RollingRolloutComplete"
+
+_EVERYWHERE = (Phase.STAGED, Phase.SERVING)
+
+
+class Rolling(Step):
+    """Loads the model on every replica; one failed replica fails the rollout at once."""
+
+    timeout_reason = "ModelLoadTimeout"
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(names.condition(TYPE, site.cluster), site.ports)
+        self._site = site
+        self.budget_s = site.ports.settings.model_load_timeout_s
+
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        if read_progress(previous).done:
+            return self.done(previous)
+        model = candidate(resource)
+        entry = await self._site.find_entry(model)
+        if entry is None or entry.phase not in _EVERYWHERE:
+            text = f"model {model} is not staged in cluster {self._site.cluster}"
+            return self.waiting(previous, text, "ModelLoadNotStarted")
+        report = await self._site.load(model)
+        if is_loaded(report):
+            return self.latch(previous)
+        text = f"model {model} in cluster {self._site.cluster}: {summary(report)}"
+        return self.waiting(previous, text, "ModelLoading")
+
+    async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        model = candidate(resource)
+        entry = await self._site.find_entry(model)
+        if entry is None or entry.phase not in _EVERYWHERE:
+            path = await resolve_source(self.ports, resource, resource.status.candidate_revision)
+            await self._site.put_entry(model, path, Phase.STAGED)
+            text = f"model {model} loads on every replica of cluster {self._site.cluster}"
+            return self.waiting(previous, text, "ModelLoading")
+        report = await self._site.load(model)
+        failed = find_failed(report)
+        if failed is not None:
+            text = (
+                f"model {model} failed to load in cluster {self._site.cluster} on replica "
+                f"{failed.replica}: {failed.reason}"
+            )
+            return self.failed(previous, text, "ModelLoadFailed")
+        text = f"model {model} in cluster {self._site.cluster}: {summary(report)}"
+        return self.waiting(previous, text, "ModelLoading")

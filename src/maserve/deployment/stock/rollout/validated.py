@@ -1,0 +1,48 @@
+"""`Validated`: the Deployment names a model and an inference server that exists."""
+
+from maserve.base.errors import Error
+from maserve.base.keys import Key
+from maserve.deployment.keys import desired
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.site import Trouble
+from maserve.deployment.stock.step import Step
+from maserve.wire import api, v2
+
+
+class Validated(Step):
+    """Missing names fail at once.
+
+    A server that is not there yet is waited for within the budget.
+    """
+
+    timeout_reason = "InferenceServerNotFound"
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__("Validated", ports)
+        self.budget_s = ports.settings.model_load_timeout_s
+
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        spec = resource.spec
+        if spec.WhichOneof("target") != "inference_server" or not spec.inference_server.name:
+            text = "spec.inference_server.name must name an InferenceServer"
+            return self.failed(previous, text, "NoInferenceServer")
+        if not desired(resource):
+            text = "spec.desired_revision.name must name a Model"
+            return self.failed(previous, text, "NoDesiredRevision")
+        if "/" in desired(resource):
+            text = f"spec.desired_revision.name {desired(resource)!r} is not a Model's name"
+            return self.failed(previous, text, "InvalidModelName")
+        key = Key(resource.metadata.namespace, spec.inference_server.name)
+        if await self._is_there(key):
+            return self.done(previous)
+        text = f"spec.inference_server: InferenceServer {key} not found; create it"
+        return self.waiting(previous, text, "InferenceServerNotFound")
+
+    async def act(self, _resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        return previous
+
+    async def _is_there(self, key: Key) -> bool:
+        try:
+            return await self.ports.store.find(v2.InferenceServer, key) is not None
+        except Error as error:
+            raise Trouble("InferenceServerReadFailed", str(error)) from error

@@ -1,0 +1,61 @@
+"""Making a cluster serve a model that is the Deployment's current one: for rollback and for repair.
+
+The order is a rollout's: listed, loaded on every replica, required, verified, routed.
+"""
+
+from dataclasses import dataclass
+
+from maserve.backends import find_failed, is_loaded, summary
+from maserve.base.keys import ModelName
+from maserve.deployment.stock.site import Site
+from maserve.modelconfig import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """How far a cluster is. `failure` is a replica's own word that it cannot load the model."""
+
+    done: bool
+    text: str = ""
+    failure: str = ""
+
+
+async def is_served(site: Site, model: ModelName) -> bool:
+    """Tell whether the model's entry is serving and the data plane sends traffic to it."""
+    entry = await site.find_entry(model)
+    return entry is not None and entry.phase == Phase.SERVING and await site.is_routed(model)
+
+
+async def serve(site: Site, model: ModelName, storage_path: str, reason: str) -> Serving:
+    """Take the next step towards serving `model`; call again until done. Raises `Trouble`.
+
+    `storage_path` is used only when the entry is not there; `reason` names a failed route change.
+    An entry that is missing comes back as staged: nothing is required of a replica before it has
+    it.
+    """
+    entry = await site.find_entry(model)
+    if entry is None:
+        await site.put_entry(model, storage_path, Phase.STAGED)
+        return Serving(done=False, text=f"loading model {model} in cluster {site.cluster}")
+    if entry.phase not in (Phase.STAGED, Phase.SERVING):
+        await site.put_entry(model, entry.storage_path, Phase.STAGED)
+    report = await site.load(model)
+    failed = find_failed(report)
+    if failed is not None:
+        text = f"model {model} failed to load in cluster {site.cluster} on replica {failed.replica}"
+        return Serving(done=False, failure=f"{text}: {failed.reason}")
+    if not is_loaded(report):
+        text = f"model {model} in cluster {site.cluster}: {summary(report)}"
+        return Serving(done=False, text=text)
+    return await _switch(site, model, reason)
+
+
+async def _switch(site: Site, model: ModelName, reason: str) -> Serving:
+    entry = await site.find_entry(model)
+    if entry is not None and entry.phase != Phase.SERVING:
+        await site.promote(entry)
+        report = await site.load(model)
+        if not is_loaded(report):
+            return Serving(done=False, text=f"verifying model {model}: {summary(report)}")
+    await site.route_to(model, reason)
+    return Serving(done=True)

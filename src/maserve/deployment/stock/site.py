@@ -1,0 +1,171 @@
+"""One Deployment in one cluster.
+
+What is configured, loaded and routed there, and how to change it.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from maserve.backends import Backend, LoadReport
+from maserve.base.errors import Denied, Error, NotFound
+from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
+from maserve.deployment.keys import server_name
+from maserve.deployment.stock.placement import backend_type
+from maserve.deployment.stock.ports import Ports
+from maserve.modelconfig import Entry, Phase, find_entry, promoted
+from maserve.resource import names
+from maserve.routing import MatchType, RewriteType, RouteId, Rule
+from maserve.wire import v2
+
+_T = TypeVar("_T")
+
+
+class Trouble(Error):
+    """Something a step needs did not work. `permanent` tells that no retry clears it."""
+
+    def __init__(self, reason: str, text: str, *, permanent: bool = False) -> None:
+        super().__init__(reason, text)
+        self.reason = reason
+        self.text = text
+        self.permanent = permanent
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Reads and changes one cluster for one Deployment. Every method raises `Trouble` only."""
+
+    ports: Ports
+    server: Key
+    target: v2.ClusterTarget
+    deployment_name: str
+    backend: Backend
+
+    @property
+    def cluster(self) -> ClusterId:
+        return ClusterId(self.target.cluster_id)
+
+    async def has_config(self) -> bool:
+        """Tell whether the server has a model config here at all."""
+        checking = self.ports.model_config.check_model_config_exists(self.server, self.target)
+        return await _or_trouble(checking, "ModelConfigReadFailed")
+
+    async def entries(self) -> tuple[Entry, ...]:
+        """Return this Deployment's own entries."""
+        reading = self.ports.model_config.get_models_from_config(self.server, self.target)
+        entries = await _or_trouble(reading, "ModelConfigReadFailed")
+        return tuple(e for e in entries if e.deployment_name == self.deployment_name)
+
+    async def find_entry(self, model: ModelName) -> Entry | None:
+        return find_entry(await self.entries(), self.deployment_name, model)
+
+    async def old_models(self, kept: ModelName) -> tuple[ModelName, ...]:
+        """Return the models this Deployment lists besides `kept`, in the list's order."""
+        return tuple(entry.name for entry in await self.entries() if entry.name != kept)
+
+    async def put_entry(
+        self, model: ModelName, storage_path: str, phase: Phase, replica: str = ""
+    ) -> None:
+        """Add or replace this Deployment's entry of the model."""
+        entry = Entry(
+            name=model,
+            storage_path=storage_path,
+            deployment_name=self.deployment_name,
+            phase=phase,
+            canary_pod=ReplicaName(replica),
+        )
+        adding = self.ports.model_config.add_model_to_config(self.server, self.target, entry)
+        await _or_trouble(adding, "AddModelToConfigFailed")
+
+    async def promote(self, entry: Entry) -> None:
+        """Make the model a readiness requirement (phase serving)."""
+        config = self.ports.model_config
+        adding = config.add_model_to_config(self.server, self.target, promoted(entry))
+        await _or_trouble(adding, "PromoteModelFailed")
+
+    async def remove_entry(self, model: ModelName, reason: str) -> None:
+        """Remove this Deployment's entry; a config that is gone holds nothing."""
+        config = self.ports.model_config
+        removing = config.remove_model_from_config(
+            self.server, self.target, self.deployment_name, model
+        )
+        await _or_trouble(_absent_is_fine(removing), reason)
+
+    async def load(self, model: ModelName) -> LoadReport:
+        """Return the model's load state on every replica."""
+        asking = self.backend.get_model_status(self.server, self.target, model)
+        return await _or_trouble(asking, "ModelStatusCheckFailed")
+
+    async def is_routed(self, model: ModelName) -> bool:
+        """Tell whether the data plane has acknowledged that traffic goes to the model."""
+        route, rule = self._route(), self._rule(model)
+        return await _or_trouble(self._is_live_with(route, rule), "TrafficRouteStatusCheckFailed")
+
+    async def has_rule(self) -> bool:
+        """Tell whether any traffic rule of this Deployment is there."""
+        listing = self.ports.routes.list_rules(self.target, self._route())
+        rules = await _or_trouble(listing, "TrafficRouteStatusCheckFailed")
+        return any(rule.match_path == self._path() for rule in rules)
+
+    async def route_to(self, model: ModelName, reason: str) -> None:
+        """Point the cluster's traffic at the model; returns once that was acknowledged."""
+        adding = self.ports.routes.add_rules(self.target, self._route(), self._rule(model))
+        await _or_trouble(adding, reason)
+
+    async def unroute(self, reason: str) -> None:
+        """Take this Deployment's traffic rule out of the cluster; absent is success."""
+        removing = self.ports.routes.remove_rules(self.target, self._route(), self._path())
+        await _or_trouble(removing, reason)
+
+    async def _is_live_with(self, route: RouteId, rule: Rule) -> bool:
+        rules = await self.ports.routes.list_rules(self.target, route)
+        return rule in rules and await self.ports.routes.is_live(self.target, route)
+
+    def _route(self) -> RouteId:
+        key = Key(self.server.namespace, names.traffic_route(self.server.name))
+        return RouteId(cluster=self.cluster, key=key)
+
+    def _path(self) -> str:
+        return names.traffic_path(self.server.name, self.deployment_name)
+
+    def _rule(self, model: ModelName) -> Rule:
+        return Rule(
+            match_path=self._path(),
+            match_type=MatchType.PREFIX,
+            rewrite_path=names.model_path(model),
+            rewrite_type=RewriteType.PREFIX,
+            backend=names.inference_service(self.server.name),
+        )
+
+
+def site_of(ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget) -> Site:
+    """Build the site of a Deployment in one cluster.
+
+    Raises `Unsupported` for an unknown backend.
+    """
+    return Site(
+        ports=ports,
+        server=Key(deployment.metadata.namespace, server_name(deployment)),
+        target=target,
+        deployment_name=deployment.metadata.name,
+        backend=ports.backends.get(backend_type(deployment)),
+    )
+
+
+async def _or_trouble(work: Awaitable[_T], reason: str) -> _T:
+    try:
+        return await work
+    except Denied as error:
+        raise Trouble("ProxyDenied", str(error), permanent=True) from error
+    except Error as error:
+        raise Trouble(reason, str(error)) from error
+
+
+async def _absent_is_fine(work: Awaitable[None]) -> None:
+    try:
+        await work
+    except NotFound:
+        return

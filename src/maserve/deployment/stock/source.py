@@ -1,0 +1,68 @@
+"""Where a model's files are: from the Model resource to a storage path (behaviour 6.5)."""
+
+from maserve.base.errors import Error, Invalid, NotFound
+from maserve.base.keys import Key
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.site import Trouble
+from maserve.wire import api, v2
+
+SCHEMES = ("file", "s3", "gs", "az", "http", "https")
+
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+
+_PACKAGES = (
+    v2.DEPLOYABLE_MODEL_PACKAGE_TYPE_INVALID,
+    v2.DEPLOYABLE_MODEL_PACKAGE_TYPE_TRITON,
+)
+
+
+async def resolve_source(
+    ports: Ports, deployment: v2.Deployment, revision: api.ResourceIdentifier
+) -> str:
+    """Return the storage path of a revision's Model.
+
+    Raises `Trouble`: permanent when the Model is missing or cannot be served, else retryable.
+    """
+    key = Key(revision.namespace or deployment.metadata.namespace, revision.name)
+    try:
+        model = await ports.store.get(v2.Model, key)
+    except NotFound as error:
+        text = f"spec.desired_revision: {error}; create the Model or name another"
+        raise Trouble("ModelNotFound", text, permanent=True) from error
+    except Error as error:
+        raise Trouble("ModelResolutionFailed", str(error)) from error
+    return storage_path(model)
+
+
+def storage_path(model: v2.Model) -> str:
+    """Return the first artifact's path, with `/` appended to a folder.
+
+    Raises permanent `Trouble`.
+    """
+    name = model.metadata.name
+    if model.spec.package_type not in _PACKAGES:
+        kind = v2.DeployableModelPackageType.Name(model.spec.package_type)
+        text = f"Model {name}: spec.package_type must be TRITON or unset, is {kind}"
+        raise Trouble("ModelPackageTypeMismatch", text, permanent=True)
+    uri = next(iter(model.spec.deployable_artifact_uri), "")
+    if not uri:
+        text = f"Model {name}: spec.deployable_artifact_uri is empty"
+        raise Trouble("NoDeployableArtifact", text, permanent=True)
+    scheme = uri.partition("://")[0] if "://" in uri else ""
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{known}://" for known in SCHEMES)
+        text = f"Model {name}: spec.deployable_artifact_uri {uri!r} must start with one of {known}"
+        raise Trouble("UnsupportedArtifactScheme", text, permanent=True)
+    return uri if uri.endswith(("/", *_ARCHIVES)) else f"{uri}/"
+
+
+async def check_artifact(ports: Ports, path: str) -> None:
+    """Raise permanent `Trouble` when there is certainly nothing usable at `path`."""
+    try:
+        await ports.artifacts.check(path)
+    except NotFound as error:
+        raise Trouble("ArtifactNotFound", str(error), permanent=True) from error
+    except Invalid as error:
+        raise Trouble("ArtifactInvalid", str(error), permanent=True) from error
+    except Error as error:
+        raise Trouble("ModelResolutionFailed", str(error)) from error

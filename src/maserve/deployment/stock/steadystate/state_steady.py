@@ -1,0 +1,87 @@
+"""`StateSteady`: a completed Deployment is served by every cluster of its server, and stays so.
+
+The stage never changes here. What was lost (an entry, a route, a cluster added later) is made again
+in a rollout's order.
+"""
+
+from maserve.base.errors import Error
+from maserve.base.keys import Key
+from maserve.deployment.keys import current, server_name
+from maserve.deployment.stock.discovery import discovery_of
+from maserve.deployment.stock.placement import record_placement, snapshot_of
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.serve import is_served, serve
+from maserve.deployment.stock.site import Trouble, site_of
+from maserve.deployment.stock.source import resolve_source
+from maserve.deployment.stock.step import Step
+from maserve.wire import api, v2
+
+TYPE = "StateSteady"
+
+_SERVING = v2.INFERENCE_SERVER_STATE_SERVING
+
+
+class StateSteady(Step):
+    """Repairs one cluster at a time.
+
+    Without a current model, or a server, there is nothing to keep.
+    """
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__(TYPE, ports)
+
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        lost = await self._find_lost(resource)
+        if lost is None:
+            return self.done(previous)
+        return self.waiting(previous, f"{lost} does not serve {current(resource)}", "Drifted")
+
+    async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        model = current(resource)
+        server = await self._find_server(resource)
+        for target in _targets(server):
+            site = site_of(self.ports, resource, target)
+            if await is_served(site, model):
+                continue
+            path = await resolve_source(self.ports, resource, resource.status.current_revision)
+            serving = await serve(site, model, path, "TrafficRouteUpsertFailed")
+            if not serving.done:
+                return self.waiting(previous, serving.failure or serving.text, "Repairing")
+        if server is not None:
+            record_placement(resource, server, _targets(server))
+        await discovery_of(self.ports, resource).add()
+        return self.waiting(previous, "every cluster serves again", "Repaired")
+
+    async def _find_lost(self, deployment: v2.Deployment) -> str | None:
+        """Return what does not serve the current model, None when all is well."""
+        model = current(deployment)
+        server = await self._find_server(deployment)
+        if not model or server is None:
+            return None
+        for target in _targets(server):
+            if not await is_served(site_of(self.ports, deployment, target), model):
+                return f"cluster {target.cluster_id}"
+        known = {target.cluster_id for target in snapshot_of(deployment)}
+        if not known.issuperset(target.cluster_id for target in _targets(server)):
+            return "the placement record"
+        return None if await discovery_of(self.ports, deployment).is_live() else "the gateway"
+
+    async def _find_server(self, deployment: v2.Deployment) -> v2.InferenceServer | None:
+        key = Key(deployment.metadata.namespace, server_name(deployment))
+        try:
+            server = await self.ports.store.find(v2.InferenceServer, key)
+        except Error as error:
+            raise Trouble("InferenceServerReadFailed", str(error)) from error
+        is_going = server is not None and (
+            server.metadata.HasField("deletionTimestamp") or server.spec.decom_spec.decommission
+        )
+        return None if is_going else server
+
+
+def _targets(server: v2.InferenceServer | None) -> tuple[v2.ClusterTarget, ...]:
+    """Return the wanted clusters that serve, in spec order."""
+    if server is None:
+        return ()
+    states = {row.cluster_id: row.state for row in server.status.cluster_statuses}
+    targets = server.spec.cluster_targets
+    return tuple(target for target in targets if states.get(target.cluster_id) == _SERVING)

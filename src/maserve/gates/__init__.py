@@ -1,0 +1,9 @@
+"""May a rollout go on? The model gate; a metric gate joins it.
+
+Invariant: a gate that cannot be answered never starts a rollback.
+"""
+
+from maserve.gates.model_health import ModelGate, is_acceptable
+from maserve.gates.types import Answer, Verdict
+
+__all__ = ["Answer", "ModelGate", "Verdict", "is_acceptable"]

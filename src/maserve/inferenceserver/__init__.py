@@ -1,0 +1,17 @@
+"""The InferenceServer controller and its plugin protocol.
+
+Invariant: nothing is made in a cluster before the object remembers the cluster and holds the
+finalizer.
+"""
+
+from maserve.inferenceserver.clusters import FINALIZER, KNOWN_CLUSTERS
+from maserve.inferenceserver.controller import InferenceServerController
+from maserve.inferenceserver.plugin import Conditions, Plugin
+
+__all__ = [
+    "FINALIZER",
+    "KNOWN_CLUSTERS",
+    "Conditions",
+    "InferenceServerController",
+    "Plugin",
+]

@@ -1,0 +1,41 @@
+"""What an InferenceServer's events say (behaviour 12)."""
+
+from maserve.resource.kinds import Resource
+from maserve.runtime import EventRecorder
+from maserve.wire import v2
+
+_STATE = v2.InferenceServerState
+
+
+def record_changes(
+    recorder: EventRecorder, before: v2.InferenceServer, after: v2.InferenceServer, error: str
+) -> None:
+    """Record what one pass changed: the state, and an error that ended it."""
+    if error:
+        recorder.warning(after, "ReconciliationError", error)
+    old, new = before.status.state, after.status.state
+    if old == new:
+        return
+    if new == v2.INFERENCE_SERVER_STATE_SERVING:
+        recorder.normal(after, "CreationCompleted", "every cluster serves")
+    elif new == v2.INFERENCE_SERVER_STATE_FAILED:
+        recorder.warning(after, "CreationFailed", _why(after))
+    else:
+        recorder.normal(after, "StateChange", f"{_STATE.Name(old)} to {_STATE.Name(new)}")
+
+
+def record_local_clusters(
+    recorder: EventRecorder, server: Resource, clusters: "tuple[str, ...]"
+) -> None:
+    """Say that kubernetes connections are not used in the embedded mode."""
+    recorder.normal(
+        server,
+        "LocalClusters",
+        "the kubernetes connections of cluster targets "
+        f"{', '.join(clusters)} are not used here: each is a group of processes on this machine",
+    )
+
+
+def _why(server: v2.InferenceServer) -> str:
+    failed = [c for c in server.status.conditions if c.reason]
+    return "; ".join(f"{c.type}: {c.message or c.reason}" for c in failed) or "a step failed"

@@ -1,0 +1,40 @@
+"""`HealthCheck`: every cluster is healthy now.
+
+Failures are not auto-remediated (extension guide).
+"""
+
+from maserve.base.errors import Unavailable
+from maserve.conditions import true_condition, unknown_condition
+from maserve.inferenceserver.stock.ports import Ports
+from maserve.resource.metadata import key_of
+from maserve.wire import api, v2
+
+
+class HealthCheck:
+    """Asks the backend in every cluster."""
+
+    type = "HealthCheck"
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def retrieve(
+        self, resource: v2.InferenceServer, previous: api.Condition
+    ) -> api.Condition:
+        now_s = self._ports.now_s()
+        backend = self._ports.backend(resource)
+        try:
+            ill = [
+                target.cluster_id
+                for target in resource.spec.cluster_targets
+                if not await backend.is_healthy(key_of(resource), target)
+            ]
+        except Unavailable as error:
+            return unknown_condition(previous, str(error), "HealthCheckFailed", now_s)
+        if not ill:
+            return true_condition(previous, now_s)
+        text = f"not every replica is ready in: {', '.join(ill)}"
+        return unknown_condition(previous, text, "HealthCheckFailed", now_s)
+
+    async def run(self, _resource: v2.InferenceServer, previous: api.Condition) -> api.Condition:
+        return previous

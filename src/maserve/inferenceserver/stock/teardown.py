@@ -1,0 +1,36 @@
+"""Removing everything of a server from one cluster, in the order that loses no request."""
+
+from maserve.backends import Backend
+from maserve.base.keys import Key
+from maserve.inferenceserver.stock.ports import Ports
+from maserve.resource import names
+from maserve.resource.targets import cluster_id
+from maserve.routing import RouteId
+from maserve.wire import v2
+
+
+def traffic_route(server: Key, target: v2.ClusterTarget) -> RouteId:
+    """Name the server's traffic route in one cluster."""
+    return RouteId(
+        cluster=cluster_id(target), key=Key(server.namespace, names.traffic_route(server.name))
+    )
+
+
+def discovery_route(server: Key) -> RouteId:
+    """Name the server's discovery route on the control plane."""
+    return RouteId(cluster=None, key=Key(server.namespace, names.discovery_route(server.name)))
+
+
+async def remove_from_cluster(
+    ports: Ports, backend: Backend, server: Key, target: v2.ClusterTarget
+) -> bool:
+    """Drain the replicas, then remove route and model config; tell whether nothing is left.
+
+    The route goes last so that requests in flight still find their way; traffic must have left
+    before.
+    """
+    if not await backend.delete_server(server, target):
+        return False
+    await ports.routes.delete(target, traffic_route(server, target))
+    await ports.model_config.delete_model_config(server, target)
+    return True
