@@ -12,9 +12,12 @@ def is_map(field: FieldDescriptor) -> bool:
     return entry is not None and entry.GetOptions().map_entry
 
 
-def is_kubernetes(message: Descriptor) -> bool:
-    """Tell whether a message is one of Kubernetes' own, whose JSON has rules of its own."""
-    return message.full_name.startswith("k8s.io.")
+def map_fields(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]:
+    """Return what the keys and the values of a map field are."""
+    entry = field.message_type
+    if entry is None:
+        raise TypeError(f"{field.full_name} is no map")
+    return entry.fields_by_name["key"], entry.fields_by_name["value"]
 
 
 def find_field(message: Descriptor, word: str) -> FieldDescriptor | None:

@@ -1,0 +1,152 @@
+"""YAML text to plain values, strictly, remembering the line of every field."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from maserve.base.errors import Invalid, Problem
+
+MAX_VALUES = 1_000_000
+"""Aliases are copied when read; this bounds what a small file can unfold to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document's value; `lines` maps the path of a field, as problems spell it, to its line."""
+
+    data: Any
+    line: int
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def line_of(self, path: str) -> int:
+        """Return the line of a field or of the nearest one around it."""
+        while path and path not in self.lines:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return self.lines.get(path, self.line)
+
+
+def read_documents(text: str, *, source: str) -> tuple[Document, ...]:
+    """Return every document that is not empty.
+
+    Raises `Invalid` for bad syntax, duplicate keys, tags and what unfolds without bound.
+    """
+    try:
+        nodes = list(yaml.compose_all(text, Loader=_Loader))
+        return tuple(_Reader(source).document(node) for node in nodes if not _is_empty(node))
+    except yaml.MarkedYAMLError as error:
+        raise Invalid(_syntax_problem(error, source)) from error
+    except yaml.YAMLError as error:
+        raise Invalid(Problem("", f"{source} is no YAML: {error}")) from error
+    except RecursionError as error:
+        raise Invalid(Problem("", f"{source} is nested too deeply")) from error
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes with JSON's scalar types only (YAML 1.2, core schema)."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+
+def _resolve(tag: str, pattern: str, first: str) -> None:
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(first))
+
+
+_resolve("null", r"^(?:~|null|Null|NULL|)$", "~nN")
+_Loader.yaml_implicit_resolvers[""] = [("tag:yaml.org,2002:null", re.compile(r"^$"))]
+_resolve("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF")
+_resolve("int", r"^[-+]?[0-9]+$", "-+0123456789")
+_resolve("float", r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789")
+_resolve("merge", r"^<<$", "<")
+
+
+class _Reader:
+    """Turns the nodes of one document into values."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lines: dict[str, int] = {}
+        self._open: set[int] = set()
+        self._count = 0
+
+    def document(self, node: yaml.Node) -> Document:
+        data = self._value(node, "")
+        return Document(data=data, line=_line(node), lines=self._lines)
+
+    def _value(self, node: yaml.Node, path: str) -> Any:
+        self._count += 1
+        if self._count > MAX_VALUES or id(node) in self._open:
+            raise self._wrong(node, "unfolds without bound through its aliases")
+        self._lines.setdefault(path, _line(node))
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self._value(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
+            return self._mapping(node, path)
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.Node, path: str) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                merged |= self._merged(value_node, path)
+                continue
+            key = self._key(key_node)
+            if key in own:
+                raise self._wrong(key_node, f"has the key {key!r} a second time")
+            place = f"{path}.{key}" if path else key
+            self._lines[place] = self._lines[f"{path}[{key}]"] = _line(key_node)
+            own[key] = self._value(value_node, place)
+        return merged | own
+
+    def _merged(self, node: yaml.Node, path: str) -> dict[str, Any]:
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        merged: dict[str, Any] = {}
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                raise self._wrong(node, "merges what is no object")
+            merged = self._value(source, path) | merged  # the first of several wins
+        return merged
+
+    def _key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise self._wrong(node, "has a key that is no text")
+        return str(node.value)
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        text = node.value
+        match node.tag.removeprefix("tag:yaml.org,2002:"):
+            case "str" | "merge":
+                return text
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                return int(text)
+            case "float":
+                return float(text)
+            case _:
+                raise self._wrong(node, f"has a tag that is not known here: {node.tag}")
+
+    def _wrong(self, node: yaml.Node, text: str) -> Invalid:
+        return Invalid(Problem("", f"{self._source}:{_line(node)} {text}"))
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _is_empty(node: yaml.Node | None) -> bool:
+    return node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null"))
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, source: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+    return Problem("", f"{place} is no YAML: {error.problem or error.context}")
