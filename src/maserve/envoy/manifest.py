@@ -1,7 +1,7 @@
 """Envoy's clusters, endpoints and listeners as plain dicts. Pure; pinned by golden files.
 
-Two tiers: the gateway's listener sends to the clusters' listeners, those send to replicas. The numbers
-for retries and circuit breakers are those that were measured to lose no request when replicas die.
+Two tiers: the gateway's listener sends to the clusters' listeners, those send to replicas. The
+numbers for retries and circuit breakers were measured to lose no request when replicas die.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ NAMESPACE_HEADER = "x-maserve-namespace"
 API = "type.googleapis.com/envoy"
 
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_CONNECTION_MANAGER = "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 _UPSTREAM_IDLE = "30s"
 """Shorter than what a replica or a listener keeps, so that Envoy is the one who closes."""
 
@@ -31,7 +32,7 @@ def build_service_cluster(
 ) -> Resource:
     """Build the cluster over the addresses in `endpoints_file`.
 
-    An ingress spreads over target clusters evenly; replicas get the request where fewest are running.
+    An ingress spreads over target clusters evenly; of replicas, less busy ones are preferred.
     """
     return {
         "@type": f"{API}.config.cluster.v3.Cluster",
@@ -61,7 +62,7 @@ def build_service_cluster(
 
 
 def build_endpoints(name: str, addresses: Sequence[Address]) -> Resource:
-    """Build the endpoint set of a service; without addresses every request gets "no healthy upstream"."""
+    """Build the endpoint set of a service; without addresses nothing can be reached through it."""
     return {
         "@type": f"{API}.config.endpoint.v3.ClusterLoadAssignment",
         "cluster_name": name,
@@ -103,7 +104,7 @@ def build_address(address: Address) -> Resource:
 
 
 def build_file_source(path: Path) -> Resource:
-    """Build a source that Envoy reads at once and again whenever the file is replaced by a rename."""
+    """Build a source that Envoy reads at once, and again when a rename replaces the file."""
     return {"path_config_source": {"path": str(path)}, "resource_api_version": "V3"}
 
 
@@ -128,7 +129,7 @@ def _build_connection_manager(
         "path_with_escaped_slashes_action": "REJECT_REQUEST",
     }
     return {
-        "@type": f"{API}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "@type": f"{API}.{_CONNECTION_MANAGER}",
         "stat_prefix": table,
         "server_name": "maserve",
         "rds": {"route_config_name": table, "config_source": build_file_source(routes_file)},
@@ -151,7 +152,7 @@ def _build_connection_manager(
 
 
 def idle_timeout_s(settings: EnvoySettings) -> float:
-    """Return how long a request may stand still: longer than it may last, so it never decides first."""
+    """Return how long a request may stand still: longer than it may last, 0 for ever."""
     return settings.route_timeout_s + 30 if settings.route_timeout_s > 0 else 0
 
 

@@ -1,4 +1,4 @@
-"""The one Envoy process: started detached, adopted, started again when it dies, drained at a clean end."""
+"""The one Envoy process: started detached, adopted, restarted when it dies, drained at the end."""
 
 import errno
 import ipaddress
@@ -110,10 +110,9 @@ class EnvoyProcess:
         try:
             await self._spawn()
         except Unavailable as error:
-            log.error("envoy cannot be started", error=str(error), attempt=attempt)
+            log.warning("envoy cannot be started", error=str(error), attempt=attempt)
 
     async def _spawn(self) -> None:
-        await self._supervisor.settle(PROGRAM)
         program = Program(
             name=PROGRAM,
             argv=build_argv(find_binary(), self._layout, self._settings),

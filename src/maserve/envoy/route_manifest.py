@@ -81,7 +81,7 @@ def _build_gateway_rule(rule: TableRule, settings: EnvoySettings) -> list[Resour
 
 
 def _build_cluster_rule(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
-    """Serve the gateway's requests by namespace, others (no namespace given) by the oldest route."""
+    """Serve the gateway's requests by namespace, others (without one) by the oldest route."""
     passing = _build_passing(rule, settings)
     scoped = [_with_header(route, _namespace_is(rule.ref.namespace)) for route in passing]
     if rule.is_shadowed:
@@ -142,7 +142,7 @@ def _build_gateway_fallbacks(rules: Sequence[TableRule]) -> list[Resource]:
                 404,
                 error_body(
                     "unknown deployment",
-                    f"inference server {path.strip('/')} has no such deployment, or the method is not served",
+                    f"inference server {path.strip('/')} serves no such deployment or method",
                     inference_server=path.strip("/"),
                 ),
             ),
@@ -162,7 +162,7 @@ def _server_path(rule: RouteRule) -> str:
 
 
 def _build_cluster_fallbacks() -> list[Resource]:
-    """A path the gateway knows but this cluster does not is for another cluster to answer."""
+    """Leave a path that the gateway knows but this cluster does not to another cluster."""
     absent = _build_answer(
         503, error_body("no ready replica", "no cluster serves the deployment now")
     )

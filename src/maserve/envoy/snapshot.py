@@ -1,7 +1,7 @@
-"""All of Envoy's discovery resources at one moment, and the safe way from one such moment to the next.
+"""All of Envoy's discovery resources at one moment, and the safe way from one to the next.
 
-Pure. A version is a hash of the content: the same state gives the same versions after a restart of the
-control plane, so nothing is swapped that has not changed.
+Pure. A version is a hash of the content: the same state gives the same versions after a restart of
+the control plane, so nothing is swapped that has not changed.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from maserve.base.keys import ClusterId
-from maserve.envoy.layout import GATEWAY_TABLE, Layout, service_name, table_name
+from maserve.envoy.layout import Layout, service_name, table_name
 from maserve.envoy.manifest import (
     Resource,
     build_endpoints,
@@ -25,7 +25,7 @@ from maserve.envoy.types import LOOPBACK, Address, EnvoySettings, RouteRef, Serv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Resources by name; listener and route table share their name, cluster and endpoints theirs."""
+    """Resources by name; listeners and route tables share names, clusters and endpoints too."""
 
     clusters: Mapping[str, Resource] = field(default_factory=dict)
     endpoints: Mapping[str, Resource] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryFile:
-    """One file Envoy reads, and the scope of the statistics that tell which version it has taken."""
+    """One file Envoy reads, and the scope of the statistics that tell its running version."""
 
     path: Path
     scope: str
@@ -82,7 +82,7 @@ def build_snapshot(state: State, layout: Layout, settings: EnvoySettings) -> Sna
 
 
 def table_rules(state: State, cluster: ClusterId | None) -> tuple[TableRule, ...]:
-    """Return the rules of one table, the oldest route's first; a path's later claims are shadowed."""
+    """Return the rules of one table, the oldest route's first; later claims are shadowed."""
     routes = sorted(
         ((ref, route) for ref, route in state.routes.items() if ref.cluster == cluster),
         key=lambda item: item[1].order,
@@ -97,7 +97,7 @@ def table_rules(state: State, cluster: ClusterId | None) -> tuple[TableRule, ...
 
 
 def is_shadowed(state: State, ref: RouteRef) -> bool:
-    """Tell whether another route owns a path of this one at the gateway, so that it is not served."""
+    """Tell whether an older route owns a path of this one at the gateway."""
     return ref.cluster is None and any(
         rule.is_shadowed for rule in table_rules(state, ref.cluster) if rule.ref == ref
     )
@@ -107,7 +107,7 @@ def steps(old: Snapshot, new: Snapshot) -> tuple[Snapshot, ...]:
     """Return what to swap in, one after another, so that no route ever points at nothing.
 
     First clusters and endpoints are there for both; then routes turn (and new listeners open); then
-    what only the old one had goes.
+    what only the old one had goes. Empty when nothing differs.
     """
     make = replace(
         old,
@@ -120,11 +120,11 @@ def steps(old: Snapshot, new: Snapshot) -> tuple[Snapshot, ...]:
         listeners={**old.listeners, **new.listeners},
     )
     close = replace(turn, listeners=new.listeners, routes=new.routes)
-    return tuple(_without_repeats((make, turn, close, new)))
+    return tuple(_without_repeats((make, turn, close, new), last=old))
 
 
 def files(snapshot: Snapshot, layout: Layout) -> tuple[DiscoveryFile, ...]:
-    """Return the files of a snapshot in the order they must be written in: what is named comes first."""
+    """Return the files of a snapshot in the order of writing: what is named comes first."""
     return (
         *(
             _file(layout.endpoints(name), f"cluster.{name}", [resource])
@@ -132,11 +132,16 @@ def files(snapshot: Snapshot, layout: Layout) -> tuple[DiscoveryFile, ...]:
         ),
         _file(layout.clusters, "cluster_manager.cds", snapshot.clusters.values()),
         *(
-            _file(layout.routes(name), f"http.{name}.rds.{name}", [resource])
+            _file(layout.routes(name), route_scope(name), [resource])
             for name, resource in snapshot.routes.items()
         ),
         _file(layout.listeners, "listener_manager.lds", snapshot.listeners.values()),
     )
+
+
+def route_scope(table: str) -> str:
+    """Return the statistics scope of a route table."""
+    return f"http.{table}.rds.{table}"
 
 
 def _all_services(state: State) -> list[ServiceRef]:
@@ -148,8 +153,7 @@ def _all_services(state: State) -> list[ServiceRef]:
     return sorted(named | set(state.services), key=str)
 
 
-def _without_repeats(snapshots: Iterable[Snapshot]) -> Iterable[Snapshot]:
-    last: Snapshot | None = None
+def _without_repeats(snapshots: Iterable[Snapshot], *, last: Snapshot) -> Iterable[Snapshot]:
     for snapshot in snapshots:
         if snapshot != last:
             yield snapshot
@@ -161,15 +165,3 @@ def _file(path: Path, scope: str, resources: Iterable[Resource]) -> DiscoveryFil
     version = hashlib.sha256(body.encode()).hexdigest()[:16]
     text = f'{{"version_info":"{version}","resources":{body}}}'
     return DiscoveryFile(path=path, scope=scope, version=version, text=text)
-
-
-__all__ = [
-    "GATEWAY_TABLE",
-    "DiscoveryFile",
-    "Snapshot",
-    "build_snapshot",
-    "files",
-    "is_shadowed",
-    "steps",
-    "table_rules",
-]

@@ -25,7 +25,7 @@ class RouteState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Everything the data plane is configured from. `listeners` gives each local cluster its port."""
+    """Everything the data plane is configured from; `listeners` has each local cluster's port."""
 
     routes: Mapping[RouteRef, RouteState] = field(default_factory=dict)
     services: Mapping[ServiceRef, tuple[Address, ...]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ def without_route(state: State, ref: RouteRef) -> State:
 
 
 def with_service(state: State, ref: ServiceRef, addresses: Sequence[Address]) -> State:
-    """Set the addresses of a service, sorted and each once; an empty set is a service without any."""
+    """Set the addresses of a service, sorted and each once; there may be none."""
     return replace(state, services={**state.services, ref: tuple(sorted(set(addresses)))})
 
 

@@ -11,9 +11,10 @@ from maserve.base.clock import Clock
 from maserve.base.errors import Unavailable
 from maserve.envoy.admin import Admin
 from maserve.envoy.layout import Layout
-from maserve.envoy.manifest import Resource
+from maserve.envoy.manifest import Resource, build_address
 from maserve.envoy.process import EnvoyProcess
 from maserve.envoy.snapshot import DiscoveryFile, Snapshot, files, steps
+from maserve.envoy.types import Address
 from maserve.host import Worker, log_size_bytes, read_log_from
 
 _FIRST_POLL_S = 0.001
@@ -47,6 +48,7 @@ class Swapper:
         self._on_disk = Snapshot()
         self._written: dict[Path, str] = {}
         self._refused: dict[str, str] = {}
+        self._aim: dict[str, str] = {}
         self._versions: dict[str, str] = {}
         self._epoch = -1
 
@@ -55,33 +57,48 @@ class Swapper:
         self._on_disk = await self._worker.call(_read_snapshot, self._layout)
         self._written = await self._worker.call(_read_versions, self._on_disk, self._layout)
 
+    def has_listener_at(self, address: Address) -> bool:
+        """Tell whether a listener on disk has that address."""
+        wanted = build_address(address)
+        return any(row.get("address") == wanted for row in self._on_disk.listeners.values())
+
     async def write(self, snapshot: Snapshot) -> None:
         """Write everything at once: for an Envoy that does not run yet."""
-        listed = await self._worker.call(files, snapshot, self._layout)
+        listed = await self._aim_at(snapshot)
         await self._write(snapshot, listed)
         await self._worker.call(_remove_others, self._layout, listed)
 
     async def publish(self, snapshot: Snapshot) -> None:
         """Bring Envoy to `snapshot` and return once it runs.
 
-        Raises `Rejected` with Envoy's reason, or `Unavailable` when it does not acknowledge in time.
+        Raises `Rejected` with Envoy's reason, `Unavailable` when it does not answer in time.
         """
-        for step in (*steps(self._on_disk, snapshot), snapshot):
-            await self._take(step)
-        listed = await self._worker.call(files, snapshot, self._layout)
+        listed = await self._aim_at(snapshot)
+        for step in steps(self._on_disk, snapshot)[:-1]:
+            await self._take(step, await self._worker.call(files, step, self._layout))
+        await self._take(snapshot, listed)
         await self._worker.call(_remove_others, self._layout, listed)
 
-    async def is_acknowledged(self, scope: str, version: str) -> bool:
-        """Tell whether the running Envoy has that version; asks it unless it has said so before."""
-        if self._known().get(scope) != version:
-            await self._ask()
-        return self._known().get(scope) == version
+    async def find_acknowledgement(self, scope: str) -> bool | None:
+        """Tell whether the running Envoy has what was last aimed at; None for a scope without aim.
 
-    async def _take(self, step: Snapshot) -> None:
-        listed = await self._worker.call(files, step, self._layout)
+        Asks Envoy unless this process of it has said so before.
+        """
+        version = self._aim.get(scope)
+        if version is not None and self._known().get(scope) != version:
+            await self._ask()
+        return None if version is None else self._known().get(scope) == version
+
+    async def _aim_at(self, snapshot: Snapshot) -> Sequence[DiscoveryFile]:
+        listed = await self._worker.call(files, snapshot, self._layout)
+        self._aim = {file.scope: file.version for file in listed}
+        return listed
+
+    async def _take(self, step: Snapshot, listed: Sequence[DiscoveryFile]) -> None:
         changed = [file for file in listed if self._written.get(file.path) != file.version]
         waiting = [file for file in listed if self._is_open(file) or file in changed]
         if not waiting:
+            self._on_disk = step
             return
         before = await self._rejections()
         offset = log_size_bytes(self._layout.log)

@@ -68,9 +68,9 @@ class RouteRule:
 class EnvoySettings:
     """How the one Envoy of this data folder runs.
 
-    `route_timeout_s` bounds a whole request with its answer; 0 means no bound. A request whose body is
-    larger than `retry_body_limit_bytes` is passed on like any other but is not retried once the limit
-    is exceeded. `drain_s` is how long a clean stop lets requests end.
+    `route_timeout_s` bounds a whole request with its answer; 0 means no bound. A request whose body
+    is larger than `retry_body_limit_bytes` is passed on like any other but is not retried.
+    `drain_s` is how long a clean stop lets requests end.
     """
 
     folder: Path

@@ -8,7 +8,6 @@ from enum import StrEnum
 from maserve.base.errors import Invalid, Problem
 from maserve.base.keys import ModelName, ReplicaName
 
-
 NO_REPLICA = ReplicaName("")
 """Stands where an entry is not bound to one replica."""
 

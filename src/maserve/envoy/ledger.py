@@ -1,0 +1,169 @@
+"""What shall be served, written down, and the queue of its changes: many asked for, few swaps.
+
+Invariant: what is on disk is what will be served after any crash; a change that Envoy has refused
+is taken back, so that it can never block a later one.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from maserve.base.clock import Clock
+from maserve.base.errors import Error, Unavailable
+from maserve.envoy.layout import Layout
+from maserve.envoy.snapshot import Snapshot, build_snapshot
+from maserve.envoy.state import State, parse_state, render_state
+from maserve.envoy.swap import Rejected, Swapper
+from maserve.envoy.types import EnvoySettings
+from maserve.host import Worker, find_bytes, write_atomically
+
+_REPAIR_S = 1.0
+"""How long after a swap that got no answer it is tried again by itself."""
+
+Change = Callable[[State], State]
+"""Changes what shall be served. May be applied more than once; raises what its caller gets."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    change: Change
+    done: asyncio.Future[None]
+
+
+class Ledger:
+    """Holds the state; every change of it goes through `submit` while `run` runs."""
+
+    def __init__(
+        self,
+        settings: EnvoySettings,
+        layout: Layout,
+        *,
+        swapper: Swapper,
+        worker: Worker,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._layout = layout
+        self._swapper = swapper
+        self._worker = worker
+        self._clock = clock
+        self._requests: list[_Request] = []
+        self._wake = asyncio.Event()
+        self._behind = asyncio.Event()
+        self.state = State()
+
+    async def load(self) -> None:
+        """Read the state. Raises `Invalid` naming a file that is broken, which stays as it is."""
+        data = await self._worker.call(find_bytes, self._layout.state)
+        if data is not None:
+            self.state = parse_state(data.decode(errors="replace"), source=str(self._layout.state))
+
+    async def save(self, state: State) -> None:
+        """Make `state` what shall be served; on disk first. Raises `Unavailable` on a full disk."""
+        if state != self.state:
+            text = render_state(state)
+            await self._worker.call(write_atomically, self._layout.state, text.encode())
+            self.state = state
+
+    async def prepare(self) -> None:
+        """Write the discovery files for an Envoy that does not run yet."""
+        await self._swapper.write(await self._snapshot())
+
+    async def catch_up(self) -> None:
+        """Bring the running Envoy to the state; what it does not take now is tried again later."""
+        try:
+            await self._swapper.publish(await self._snapshot())
+        except Unavailable as error:
+            log.warning("envoy is behind", error=str(error))
+            self._behind.set()
+
+    async def submit(self, change: Change) -> None:
+        """Apply a change and return once Envoy runs it; what `change` raises is raised here."""
+        request = _Request(change, asyncio.get_running_loop().create_future())
+        self._requests.append(request)
+        self._wake.set()
+        await request.done
+
+    async def run(self) -> None:
+        """Serve changes until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._serve())
+                group.create_task(self._repair())
+        finally:
+            _fail(self._requests, Unavailable("the data plane's control has ended"))
+            self._requests = []
+
+    async def _serve(self) -> None:
+        """Take all that has been asked for meanwhile into one swap."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            batch, self._requests = self._requests, []
+            try:
+                await self._settle(batch)
+            finally:
+                _fail(batch, Unavailable("the change was not finished"))
+
+    async def _repair(self) -> None:
+        while True:
+            await self._behind.wait()
+            self._behind.clear()
+            await self._clock.sleep(_REPAIR_S)
+            self._wake.set()
+
+    async def _settle(self, batch: Sequence[_Request]) -> None:
+        before = self.state
+        state, applied = _apply(before, batch)
+        try:
+            await self.save(state)
+            await self._swapper.publish(await self._snapshot())
+        except Rejected as error:
+            await self._take_back(before, applied, error)
+        except Unavailable as error:
+            self._behind.set()
+            _fail(applied, error)
+        else:
+            _finish(applied)
+
+    async def _take_back(self, before: State, applied: Sequence[_Request], error: Rejected) -> None:
+        """Undo what was refused; of several changes, try each by itself."""
+        await self.save(before)
+        await self.catch_up()
+        if len(applied) > 1:
+            for request in applied:
+                await self._settle([request])
+            return
+        log.warning("envoy refused a change", error=str(error))
+        _fail(applied, error)
+
+    async def _snapshot(self) -> Snapshot:
+        return await self._worker.call(build_snapshot, self.state, self._layout, self._settings)
+
+
+def _apply(state: State, batch: Sequence[_Request]) -> tuple[State, list[_Request]]:
+    applied: list[_Request] = []
+    for request in batch:
+        try:
+            state = request.change(state)
+        except Error as error:
+            _fail([request], error)
+        else:
+            applied.append(request)
+    return state, applied
+
+
+def _finish(requests: Sequence[_Request]) -> None:
+    for request in requests:
+        if not request.done.done():
+            request.done.set_result(None)
+
+
+def _fail(requests: Sequence[_Request], error: Error) -> None:
+    for request in requests:
+        if not request.done.done():
+            request.done.set_exception(error)
