@@ -88,7 +88,7 @@ class RemoteTree:
     @asynccontextmanager
     async def _opened(
         self, path: Path
-    ) -> AsyncIterator[Callable[[obstore.Bytes], Coroutine[Any, Any, int]]]:
+    ) -> AsyncIterator[Callable[[bytes], Coroutine[Any, Any, int]]]:
         """Give a call that writes to the new file `path` on the worker's thread."""
         file = await self._worker.run(lambda _: path.open("xb"))
         try:
