@@ -1,0 +1,271 @@
+"""The commands, what they take, and nothing of what they do.
+
+Exit codes: 0 done; 1 refused, failed or out of reach; 2 the wait took too long (the message has the
+last state) or the command line itself is wrong; 130 interrupted.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+import maserve
+from maserve.base.keys import Key
+from maserve.cli.api import Api, Outside
+from maserve.cli.change import Deletion, apply_all, delete_all, delete_one
+from maserve.cli.describe import render
+from maserve.cli.documents import read_documents
+from maserve.cli.get import Format, Query, follow, show
+from maserve.cli.goals import parse_goal
+from maserve.cli.logs import logs
+from maserve.cli.options import (
+    DEFAULT_API_ADDRESS,
+    DEFAULT_GATEWAY_ADDRESS,
+    DEFAULT_TIMEOUT,
+    ApiAddress,
+    GatewayAddress,
+    Namespace,
+    Timeout,
+)
+from maserve.cli.predict import predict, read_request
+from maserve.cli.screen import Screen
+from maserve.cli.session import CommandError, Exit, Session, session_of
+from maserve.cli.wait import Wait, wait_for
+from maserve.resource import get_kind
+from maserve.wire import ext
+
+Kind = Annotated[str, typer.Argument(help="Such as Deployment, inference_server or models.")]
+Name = Annotated[str, typer.Argument(help="The object's name.")]
+MaybeName = Annotated[str, typer.Argument(help="The object's name; all when it is left out.")]
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "--filename", "-f", metavar="FILE|DIR|-", help="Manifests; `-` is stdin. May be repeated."
+    ),
+]
+
+_DEFAULT_TIMEOUT: Any = DEFAULT_TIMEOUT
+
+
+def build_app_over(outside: Outside) -> typer.Typer:
+    """Return the client commands over `outside`; more commands may be added to the result."""
+    app = typer.Typer(
+        name="maserve",
+        help="Serve models: declare servers and deployments, watch them, ask them.",
+        epilog="Exit codes: 0 done, 1 failed, 2 wait timed out or wrong usage, 130 interrupted.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
+    @app.callback()
+    def begin(
+        context: typer.Context,
+        *,
+        version: Annotated[
+            bool, typer.Option("--version", is_eager=True, callback=_print_version)
+        ] = False,
+    ) -> None:
+        del version
+        context.obj = Session(outside=outside, screen=Screen())
+
+    commands = (
+        (_apply, "apply"),
+        (_get, "get"),
+        (_describe, "describe"),
+        (_delete, "delete"),
+        (_wait, "wait"),
+        (_predict, "predict"),
+        (_logs, "logs"),
+    )
+    for command, name in commands:
+        app.command(name)(command)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        Screen().out(f"maserve {maserve.__version__}")
+        raise typer.Exit
+
+
+def _apply(
+    context: typer.Context,
+    *,
+    filename: Files,
+    namespace: Namespace = "default",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, store nothing.")
+    ] = False,
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+) -> None:
+    """Create or update the objects of manifests; all are read before the first is written."""
+    session = session_of(context)
+
+    async def work(api: Api) -> Exit:
+        return await apply_all(api, session, documents, dry_run=dry_run)
+
+    with session.telling_errors():
+        documents = read_documents(filename, namespace)
+    session.run(api_address, work)
+
+
+def _get(
+    context: typer.Context,
+    kind: Kind,
+    name: MaybeName = "",
+    *,
+    namespace: Namespace = "default",
+    everywhere: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Objects of all namespaces.")
+    ] = False,
+    output: Annotated[Format, typer.Option("--output", "-o")] = Format.TABLE,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on and show every change.")
+    ] = False,
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+) -> None:
+    """Show objects."""
+    session = session_of(context)
+
+    async def work(api: Api) -> Exit:
+        if everywhere and name:
+            raise CommandError("a name is in one namespace: give -n instead of -A")
+        query = Query(
+            kind=get_kind(kind),
+            namespace="" if everywhere else namespace,
+            name=name,
+            format=output,
+        )
+        return await (follow if watch else show)(api, session, query)
+
+    session.run(api_address, work)
+
+
+def _describe(
+    context: typer.Context,
+    kind: Kind,
+    name: Name,
+    *,
+    namespace: Namespace = "default",
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+) -> None:
+    """Tell why an object is where it is: conditions, replicas, models, routes, events."""
+    session = session_of(context)
+
+    async def work(api: Api) -> Exit:
+        found, view = await api.describe(get_kind(kind).message, Key(namespace, name))
+        for line in render(found, view, session.outside.clock.now()):
+            session.screen.out(line)
+        return Exit.OK
+
+    session.run(api_address, work)
+
+
+def _delete(
+    context: typer.Context,
+    kind: Annotated[str, typer.Argument(help="The kind, unless -f is given.")] = "",
+    name: Annotated[str, typer.Argument(help="The object's name.")] = "",
+    *,
+    filename: Files = [],  # noqa: B006 - typer copies it
+    namespace: Namespace = "default",
+    wait: Annotated[bool, typer.Option(help="Wait until the object is gone.")] = True,
+    timeout: Timeout = _DEFAULT_TIMEOUT,
+    ignore_not_found: Annotated[
+        bool, typer.Option("--ignore-not-found", help="A missing object is no error.")
+    ] = False,
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+) -> None:
+    """Delete one object, or those of manifests in the opposite order of their creation."""
+    session = session_of(context)
+    how = Deletion(wait=wait, timeout_s=timeout, ignore_missing=ignore_not_found)
+
+    async def work(api: Api) -> Exit:
+        if filename:
+            return await delete_all(api, session, documents, how)
+        return await delete_one(api, session, get_kind(kind), Key(namespace, name), how)
+
+    with session.telling_errors():
+        if bool(filename) == bool(kind) or bool(kind) != bool(name):
+            raise CommandError("give either KIND and NAME or -f FILE")
+        documents = read_documents(filename, namespace) if filename else ()
+    session.run(api_address, work)
+
+
+def _wait(
+    context: typer.Context,
+    kind: Kind,
+    name: Name,
+    *,
+    goal: Annotated[
+        str, typer.Option("--for", help="stage=…, state=…, condition=TYPE[=STATUS] or delete.")
+    ],
+    namespace: Namespace = "default",
+    timeout: Timeout = _DEFAULT_TIMEOUT,
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+) -> None:
+    """Wait until an object is where it should be; ends early when it cannot get there."""
+    session = session_of(context)
+
+    async def work(api: Api) -> Exit:
+        known = get_kind(kind)
+        key = Key(namespace, name)
+        wait = Wait(key=key, goal=parse_goal(goal, known), timeout_s=timeout)
+        with session.screen.progress(f"{known.name} {key}") as progress:
+            await wait_for(api, session.outside, known, wait, progress)
+        session.screen.out(f"{known.name} {key} is at {wait.goal}")
+        return Exit.OK
+
+    session.run(api_address, work)
+
+
+def _predict(
+    context: typer.Context,
+    deployment: Annotated[str, typer.Argument(help="The Deployment's name.")],
+    *,
+    filename: Annotated[
+        str, typer.Option("--filename", "-f", metavar="FILE|-", help="A KServe-v2 request as JSON.")
+    ],
+    namespace: Namespace = "default",
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+    gateway_address: GatewayAddress = DEFAULT_GATEWAY_ADDRESS,
+) -> None:
+    """Send a request to the model of a Deployment through the gateway."""
+    session = session_of(context)
+
+    async def work(api: Api) -> Exit:
+        body = read_request(filename)
+        key = Key(namespace, deployment)
+        return await predict(api, session, key, gateway=gateway_address, body=body)
+
+    session.run(api_address, work)
+
+
+def _logs(
+    context: typer.Context,
+    inference_server: Annotated[str, typer.Argument(help="The InferenceServer's name.")],
+    *,
+    namespace: Namespace = "default",
+    cluster: Annotated[str, typer.Option(help="Only this cluster.")] = "",
+    replica: Annotated[str, typer.Option(help="Only this replica.")] = "",
+    process: Annotated[str, typer.Option(help="engine or model-sync; both when left out.")] = "",
+    tail: Annotated[int, typer.Option(min=0, help="How many lines of each; 0: all.")] = 100,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with lines to come.")] = False,
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+) -> None:
+    """Show what the replicas of a server write."""
+    session = session_of(context)
+    request = ext.LogsRequest(
+        namespace=namespace,
+        inference_server=inference_server,
+        cluster_id=cluster,
+        replica=replica,
+        process=process,
+        tail_lines=tail,
+        follow=follow,
+    )
+
+    async def work(api: Api) -> Exit:
+        return await logs(api, session, request)
+
+    session.run(api_address, work)

@@ -1,0 +1,84 @@
+"""Reading manifests: files, folders or stdin, each with any number of documents."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from maserve.base.errors import Invalid
+from maserve.cli.session import CommandError
+from maserve.resource import Manifest, Resource, from_yaml, kind_of
+from maserve.wire import v2
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+_ORDER = ("Project", "ModelFamily", "Model", "Cluster", "RayCluster", "InferenceServer")
+"""What others refer to comes first; kinds that are not listed come last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One object and where it was read, as `file:line`."""
+
+    origin: str
+    resource: Resource
+
+
+def read_documents(files: Sequence[str], namespace: str) -> tuple[Document, ...]:
+    """Read every document of `files` (`-` is stdin), in the order they can be created in.
+
+    Documents without a namespace get `namespace`; a Project without one gets its own name. Raises
+    `CommandError` with one line for everything that is wrong, naming field, file and line.
+    """
+    found: list[Document] = []
+    problems: list[str] = []
+    for source, text in _texts(files):
+        try:
+            manifests = from_yaml(text, source=source)
+        except Invalid as error:
+            problems += map(str, error.problems)
+            continue
+        for manifest in manifests:
+            document = _document(manifest, namespace)
+            found.append(document)
+            if not document.resource.metadata.name:
+                problems.append(f"metadata.name cannot be empty ({document.origin})")
+    if problems:
+        raise CommandError("\n".join((*problems, "nothing was changed")))
+    if not found:
+        raise CommandError(f"no documents in {', '.join(files)}")
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(document: Document) -> int:
+    name = kind_of(document.resource).name
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
+
+
+def _document(manifest: Manifest, namespace: str) -> Document:
+    resource = manifest.resource
+    meta = resource.metadata
+    if not meta.namespace:
+        meta.namespace = meta.name if isinstance(resource, v2.Project) else namespace
+    return Document(origin=f"{manifest.source}:{manifest.line}", resource=resource)
+
+
+def _texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in files:
+        if name == "-":
+            yield "stdin", sys.stdin.read()
+            continue
+        for path in _paths(Path(name)):
+            try:
+                yield str(path), path.read_text()
+            except (OSError, UnicodeDecodeError) as error:
+                raise CommandError(f"cannot read {path}: {error}") from error
+
+
+def _paths(path: Path) -> Iterable[Path]:
+    if not path.is_dir():
+        return (path,)
+    inside = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+    if not inside:
+        raise CommandError(f"no {', '.join(SUFFIXES)} files in {path}")
+    return inside

@@ -1,0 +1,138 @@
+"""What a wait waits for, and how an object stands to it. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from maserve.base.errors import Invalid, Problem
+from maserve.cli.fields import (
+    condition_status,
+    conditions_of,
+    prefix,
+    status_enum,
+    status_value,
+    why,
+)
+from maserve.resource import Kind, Resource
+from maserve.wire import v2
+
+_FIELD = "--for"
+
+_FINAL = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CLEAN_UP_COMPLETE", "CLEAN_UP_FAILED")
+"""Stages that only the user's next change leaves. ROLLOUT_FAILED is not one: a rollback follows."""
+
+_ROLLBACK = ("ROLLOUT_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+
+
+class Aspect(StrEnum):
+    """What of an object is looked at."""
+
+    STAGE = "stage"
+    STATE = "state"
+    CONDITION = "condition"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """`name` is the condition's type, `value` the stage, state or condition status in short."""
+
+    aspect: Aspect
+    value: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        parts = (part for part in (self.aspect, self.name, self.value) if part)
+        return "=".join(parts)
+
+
+def parse_goal(text: str, kind: Kind) -> Goal:
+    """Parse `stage=…`, `state=…`, `condition=TYPE[=STATUS]` or `delete`; case does not matter.
+
+    Raises `Invalid` naming what the kind knows.
+    """
+    word, _, rest = text.partition("=")
+    match word.lower():
+        case "delete" if not rest:
+            return Goal(aspect=Aspect.DELETE)
+        case "condition" if rest:
+            return _parse_condition(rest)
+        case "stage" | "state" if rest:
+            return _parse_enum(Aspect(word.lower()), rest, kind)
+        case _:
+            known = "stage=…, state=…, condition=TYPE or delete"
+            raise Invalid(Problem(_FIELD, f"must be {known}, not {text!r}"))
+
+
+def is_met(goal: Goal, resource: Resource) -> bool:
+    """Tell whether an object that exists is where the goal wants it, as of its newest spec."""
+    match goal.aspect:
+        case Aspect.DELETE:
+            return False
+        case Aspect.CONDITION:
+            named = (c for c in conditions_of(resource) if c.type.lower() == goal.name.lower())
+            return any(condition_status(each) == goal.value for each in named)
+        case Aspect.STAGE | Aspect.STATE:
+            return status_value(resource, goal.aspect) == goal.value and is_fresh(resource)
+
+
+def is_fresh(resource: Resource) -> bool:
+    """Tell whether the status speaks of the spec as it is now, not as it was before."""
+    match resource:
+        case v2.InferenceServer():
+            return resource.status.observed_generation >= resource.metadata.generation
+        case v2.Deployment():
+            desired, candidate = resource.spec.desired_revision, resource.status.candidate_revision
+            return not desired.name or desired.name == candidate.name
+        case _:
+            return True
+
+
+def dead_end(goal: Goal, resource: Resource) -> str:
+    """Say why the goal is out of reach without another change by the user; empty when it is not."""
+    if goal.aspect is Aspect.DELETE or is_met(goal, resource) or not is_fresh(resource):
+        return ""
+    if isinstance(resource, v2.Deployment) and _is_over(goal, resource):
+        stage = status_value(resource, "stage")
+        return f"stage is {stage}: {why(resource) or 'nothing more is going to happen'}"
+    if isinstance(resource, v2.InferenceServer) and status_value(resource, "state") == "FAILED":
+        return f"state is FAILED: {why(resource) or 'no reason given'}"
+    return ""
+
+
+def _is_over(goal: Goal, deployment: v2.Deployment) -> bool:
+    """Tell whether the stage is one that cannot lead to the goal."""
+    stage = status_value(deployment, "stage")
+    if stage.startswith("CLEAN_UP"):
+        return stage in _FINAL
+    if goal.aspect is Aspect.STATE:
+        # Once rolled back, the model that is still there may become healthy again by itself.
+        return stage in _FINAL and not deployment.status.current_revision.name
+    if goal.aspect is Aspect.STAGE and goal.value.startswith("CLEAN_UP"):
+        return False
+    return stage in _FINAL or (stage == "ROLLOUT_FAILED" and not _is_of_rollback(goal))
+
+
+def _is_of_rollback(goal: Goal) -> bool:
+    return goal.value in _ROLLBACK or goal.name.startswith("Rollback")
+
+
+def _parse_condition(text: str) -> Goal:
+    name, _, status = text.partition("=")
+    wanted = (status or "TRUE").upper()
+    if wanted not in ("TRUE", "FALSE", "UNKNOWN"):
+        raise Invalid(Problem(_FIELD, f"a condition is TRUE, FALSE or UNKNOWN, not {status!r}"))
+    return Goal(aspect=Aspect.CONDITION, name=name, value=wanted)
+
+
+def _parse_enum(aspect: Aspect, text: str, kind: Kind) -> Goal:
+    name = kind.name
+    enum = status_enum(kind.message, aspect)
+    if enum is None:
+        raise Invalid(Problem(_FIELD, f"{name} has no {aspect}"))
+    values = [each.name.removeprefix(prefix(enum)) for each in enum.values[1:]]
+    wanted = text.upper().replace("-", "_").removeprefix(prefix(enum))
+    if wanted not in values:
+        raise Invalid(
+            Problem(_FIELD, f"{name} has no {aspect} {text!r}; known: {' '.join(values)}")
+        )
+    return Goal(aspect=aspect, value=wanted)

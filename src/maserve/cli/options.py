@@ -1,0 +1,52 @@
+"""The options that several commands share."""
+
+from typing import Annotated
+
+import typer
+
+from maserve.base.durations import parse_duration
+from maserve.base.errors import Invalid
+from maserve.cli.api import DEFAULT_API_ADDRESS, DEFAULT_GATEWAY_ADDRESS
+
+__all__ = [
+    "DEFAULT_API_ADDRESS",
+    "DEFAULT_GATEWAY_ADDRESS",
+    "ApiAddress",
+    "GatewayAddress",
+    "Namespace",
+    "Timeout",
+    "DEFAULT_TIMEOUT",
+]
+
+DEFAULT_TIMEOUT = "5m"
+
+ApiAddress = Annotated[
+    str,
+    typer.Option(envvar="MASERVE_API_ADDRESS", metavar="HOST:PORT", help="The API server."),
+]
+
+GatewayAddress = Annotated[
+    str,
+    typer.Option(envvar="MASERVE_GATEWAY_ADDRESS", metavar="HOST:PORT", help="The gateway."),
+]
+
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAME", help="The namespace, or project.")
+]
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except Invalid as error:
+        raise typer.BadParameter(str(error)) from error
+    if seconds <= 0:
+        raise typer.BadParameter("must be more than 0")
+    return seconds
+
+
+Timeout = Annotated[
+    float,
+    typer.Option(parser=_seconds, metavar="DURATION", help="How long to wait, such as 90s or 5m."),
+]
+"""Seconds; give it the default `DEFAULT_TIMEOUT`, which typer parses as if it had been typed."""

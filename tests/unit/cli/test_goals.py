@@ -1,0 +1,137 @@
+"""What a wait waits for, and how an object stands to it."""
+
+import pytest
+
+from maserve.base.errors import Invalid
+from maserve.cli.goals import dead_end, is_met, parse_goal
+from maserve.resource import get_kind
+from maserve.wire import api, meta, v2
+
+DEPLOYMENT = get_kind("deployment")
+SERVER = get_kind("inferenceserver")
+
+
+def a_deployment(
+    stage: str = "INVALID", *, desired: str = "m1", candidate: str = "m1"
+) -> v2.Deployment:
+    return v2.Deployment(
+        metadata=meta.ObjectMeta(name="d", namespace="ns"),
+        spec=v2.DeploymentSpec(desired_revision=api.ResourceIdentifier(name=desired)),
+        status=v2.DeploymentStatus(
+            stage=f"DEPLOYMENT_STAGE_{stage}",
+            candidate_revision=api.ResourceIdentifier(name=candidate),
+        ),
+    )
+
+
+def a_server(state: str, *, generation: int = 1, observed: int = 1) -> v2.InferenceServer:
+    return v2.InferenceServer(
+        metadata=meta.ObjectMeta(name="s", namespace="ns", generation=generation),
+        status=v2.InferenceServerStatus(
+            state=f"INFERENCE_SERVER_STATE_{state}", observed_generation=observed
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("stage=ROLLOUT_COMPLETE", "stage=ROLLOUT_COMPLETE"),
+        ("stage=rollout_complete", "stage=ROLLOUT_COMPLETE"),
+        ("Stage=rollout-complete", "stage=ROLLOUT_COMPLETE"),
+        ("stage=DEPLOYMENT_STAGE_ROLLOUT_COMPLETE", "stage=ROLLOUT_COMPLETE"),
+        ("state=healthy", "state=HEALTHY"),
+        ("condition=RolloutComplete", "condition=RolloutComplete=TRUE"),
+        ("condition=RolloutComplete=false", "condition=RolloutComplete=FALSE"),
+        ("delete", "delete"),
+    ],
+)
+def test_goals_are_read_in_any_case(text: str, shown: str) -> None:
+    assert str(parse_goal(text, DEPLOYMENT)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ready", "must be stage"),
+        ("stage=", "must be stage"),
+        ("delete=yes", "must be stage"),
+        ("stage=DONE", "known: VALIDATION PLACEMENT"),
+        ("condition=A=maybe", "TRUE, FALSE or UNKNOWN"),
+    ],
+)
+def test_unknown_goals_name_the_known_ones(text: str, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        parse_goal(text, DEPLOYMENT)
+
+
+def test_a_kind_without_stages_has_no_stage_to_wait_for() -> None:
+    with pytest.raises(Invalid, match="InferenceServer has no stage"):
+        parse_goal("stage=PLACEMENT", SERVER)
+
+
+def test_the_stage_of_an_earlier_rollout_does_not_count() -> None:
+    goal = parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT)
+    assert not is_met(goal, a_deployment("ROLLOUT_COMPLETE", desired="m2", candidate="m1"))
+    assert is_met(goal, a_deployment("ROLLOUT_COMPLETE", desired="m2", candidate="m2"))
+
+
+def test_the_failure_of_an_earlier_rollout_is_no_dead_end() -> None:
+    goal = parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT)
+    assert dead_end(goal, a_deployment("ROLLBACK_COMPLETE", desired="m3", candidate="m2")) == ""
+
+
+def test_a_state_counts_only_for_the_generation_it_was_observed_at() -> None:
+    goal = parse_goal("state=SERVING", SERVER)
+    assert not is_met(goal, a_server("SERVING", generation=2, observed=1))
+    assert is_met(goal, a_server("SERVING", generation=2, observed=2))
+
+
+def test_conditions_are_found_by_type_in_any_case() -> None:
+    server = a_server("CREATING")
+    server.status.conditions.append(
+        api.Condition(type="Validation", status="CONDITION_STATUS_TRUE")
+    )
+    assert is_met(parse_goal("condition=validation", SERVER), server)
+    assert not is_met(parse_goal("condition=validation=UNKNOWN", SERVER), server)
+
+
+@pytest.mark.parametrize(
+    ("goal", "stage", "ends"),
+    [
+        ("stage=ROLLOUT_COMPLETE", "PLACEMENT", False),
+        ("stage=ROLLOUT_COMPLETE", "ROLLOUT_FAILED", True),
+        ("stage=ROLLOUT_COMPLETE", "ROLLBACK_IN_PROGRESS", False),
+        ("stage=ROLLOUT_COMPLETE", "ROLLBACK_COMPLETE", True),
+        ("stage=ROLLOUT_COMPLETE", "ROLLBACK_FAILED", True),
+        ("stage=ROLLOUT_COMPLETE", "CLEAN_UP_COMPLETE", True),
+        ("stage=ROLLBACK_COMPLETE", "ROLLOUT_FAILED", False),
+        ("stage=ROLLBACK_COMPLETE", "ROLLBACK_FAILED", True),
+        ("stage=CLEAN_UP_COMPLETE", "ROLLBACK_COMPLETE", False),
+        ("condition=RollbackComplete", "ROLLOUT_FAILED", False),
+        ("condition=RolloutComplete", "ROLLOUT_FAILED", True),
+        ("state=HEALTHY", "ROLLOUT_FAILED", False),
+        ("state=HEALTHY", "ROLLBACK_COMPLETE", True),
+        ("delete", "CLEAN_UP_FAILED", False),
+    ],
+)
+def test_stages_that_lead_nowhere_end_the_wait(goal: str, stage: str, ends: bool) -> None:
+    assert bool(dead_end(parse_goal(goal, DEPLOYMENT), a_deployment(stage))) is ends
+
+
+def test_a_rolled_back_deployment_may_become_healthy_again() -> None:
+    deployment = a_deployment("ROLLBACK_COMPLETE")
+    deployment.status.current_revision.name = "m0"
+    assert dead_end(parse_goal("state=HEALTHY", DEPLOYMENT), deployment) == ""
+
+
+def test_a_dead_end_says_why() -> None:
+    deployment = a_deployment("ROLLBACK_COMPLETE")
+    deployment.status.message = "Rollout of m1 failed: no such file"
+    reason = dead_end(parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT), deployment)
+    assert reason == "stage is ROLLBACK_COMPLETE: Rollout of m1 failed: no such file"
+
+
+def test_a_failed_server_does_not_become_serving_by_waiting() -> None:
+    reason = dead_end(parse_goal("state=SERVING", SERVER), a_server("FAILED"))
+    assert reason == "state is FAILED: no reason given"
