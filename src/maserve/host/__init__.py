@@ -4,6 +4,7 @@ Invariant: knows no serving framework and no resource. Programs it starts outliv
 again; a file it writes is there whole or not at all.
 """
 
+from maserve.host.command import CommandResult, run_command
 from maserve.host.datafolder import DataFolder, FolderLock
 from maserve.host.files import (
     find_bytes,
@@ -18,6 +19,7 @@ from maserve.host.logs import log_size_bytes, read_log_from, tail_log
 from maserve.host.ports import LOOPBACK, PortBook
 from maserve.host.proc import memory_bytes
 from maserve.host.program import Program
+from maserve.host.shm import remove_shared_memory
 from maserve.host.supervisor import Exit, Process, Supervisor, clean_environment
 from maserve.host.worker import Worker
 
@@ -44,4 +46,7 @@ __all__ = [
     "read_log_from",
     "log_size_bytes",
     "memory_bytes",
+    "run_command",
+    "CommandResult",
+    "remove_shared_memory",
 ]

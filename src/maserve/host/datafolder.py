@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from maserve.base.errors import Denied, Unavailable
+from maserve.base.errors import Denied, Invalid, Problem, Unavailable
 from maserve.base.keys import ClusterId, Key, ReplicaName
 from maserve.host.files import remove_empty_folders
 
@@ -74,8 +74,15 @@ class DataFolder:
         return self.path / "clusters"
 
     def inference_server(self, cluster: ClusterId, key: Key) -> Path:
-        """Return the folder of one inference server in one cluster."""
-        return self.clusters / cluster / key.namespace / key.name
+        """Return the folder of one inference server in one cluster.
+
+        Raises `Invalid` for names that would lead elsewhere.
+        """
+        parts = (cluster, key.namespace, key.name)
+        wrong = next((part for part in parts if part in ("", ".", "..") or "/" in part), None)
+        if wrong is not None:
+            raise Invalid(Problem("name", f"cannot be a folder: {wrong!r}"))
+        return self.clusters.joinpath(*parts)
 
     def model_config(self, cluster: ClusterId, key: Key) -> Path:
         """Return the file with the models that server should hold."""

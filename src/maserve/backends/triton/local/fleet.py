@@ -1,0 +1,225 @@
+"""All replicas of one server in one cluster: steered towards what is wished for."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+
+import structlog
+
+from maserve.backends.triton.local.admission import Address, Admission
+from maserve.backends.triton.local.decide import Life, decide
+from maserve.backends.triton.local.parts import LocalTritonParts
+from maserve.backends.triton.local.replica import LocalReplica
+from maserve.backends.triton.local.state import DESIRED_FILE, ReplicaRecord, Wish
+from maserve.backends.types import LoadReport, ReplicaStatus, ServerState, ServerStatus
+from maserve.base.errors import Unavailable
+from maserve.base.keys import ClusterId, Key, ModelName
+from maserve.base.tasks import run_until
+from maserve.host import remove_file, remove_tree, write_json
+
+RETRY_S = 1.0
+
+log = structlog.get_logger()
+
+
+class Fleet:
+    """Runs until its wish is deletion and nothing is left, or is cancelled.
+
+    Invariant: a wish is on disk before it is acted on, and so is a replica before it starts.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterId,
+        key: Key,
+        wish: Wish,
+        *,
+        parts: LocalTritonParts,
+        records: Iterable[ReplicaRecord] = (),
+    ) -> None:
+        self.cluster = cluster
+        self.key = key
+        self.wish = wish
+        self._parts = parts
+        self._embedded = parts.settings.embedded
+        self._home = parts.folder.inference_server(cluster, key)
+        self._admission = Admission(cluster, key, endpoints=parts.endpoints, clock=parts.clock)
+        self._wake = asyncio.Event()
+        self.finished = asyncio.Event()
+        """Set once a deleted server has left nothing behind."""
+        self.idle = asyncio.Event()
+        """Set while `stop` is asked for and no replica is left."""
+        self._stopping = False
+        self._problem = ""
+        self._replicas = {record.ordinal: self._replica(record) for record in records}
+        self._admit()
+
+    async def set_wish(self, wish: Wish) -> None:
+        """Save the wish and act on it. Raises `Unavailable` when it cannot be saved."""
+        if wish == self.wish and (self._home / DESIRED_FILE).exists():
+            return
+        await self._parts.files.call(write_json, self._home / DESIRED_FILE, wish.row())
+        log.info("server wish changed", key=str(self.key), cluster=self.cluster, **wish.row())
+        self.wish = wish
+        self._notice()
+
+    def stop(self) -> None:
+        """Drain every replica but keep the wish, so that the next start makes them again."""
+        self._stopping = True
+        self._wake.set()
+
+    def invalidate(self) -> None:
+        """Make readings of load states that have begun already too old."""
+        for replica in self._replicas.values():
+            replica.invalidate()
+
+    def hurry(self) -> None:
+        """Look at load states fast for a while."""
+        for replica in self._replicas.values():
+            replica.hurry()
+
+    async def run(self) -> None:
+        """Keep the replicas as wished."""
+        await run_until(self.finished, self._admission.run(), self._steer())
+
+    def replicas(self) -> tuple[ReplicaStatus, ...]:
+        """Return every replica, draining ones included, by ordinal."""
+        return tuple(one.status() for one in self._ordered())
+
+    def is_healthy(self) -> bool:
+        live = self._live()
+        return len(live) >= self.wish.replicas > 0 and all(one.admits_traffic for one in live)
+
+    def status(self, asked: Wish) -> ServerStatus:
+        """Return the state compared with `asked`, which may not have become the wish yet."""
+        if self.wish.deleted:
+            return self._status(ServerState.DELETING, f"{len(self._replicas)} replicas left")
+        if asked != self.wish:
+            return self._status(ServerState.CREATING, "change not applied yet", up_to_date=False)
+        return self._judge()
+
+    async def load_report(self, model: ModelName) -> LoadReport:
+        """Return the load state of a model on every replica that is not leaving."""
+        wanted = 0 if self.wish.deleted else self.wish.replicas
+        async with asyncio.TaskGroup() as group:
+            rows = [group.create_task(one.load(model)) for one in self._live()]
+        report = sorted((row.result() for row in rows), key=lambda row: row.replica)
+        return LoadReport(model=model, wanted=wanted, rows=tuple(report))
+
+    def _judge(self) -> ServerStatus:
+        live = self._live()
+        current = [one for one in live if one.record.template == self.wish.template]
+        ready = [one for one in current if one.admits_traffic]
+        up_to_date = len(current) == len(live)
+        told = f"{len(ready)}/{self.wish.replicas} replicas ready"
+        waiting = [one.status() for one in current if not one.admits_traffic]
+        reasons = "; ".join(f"{one.name}: {one.reason}" for one in waiting)
+        message = f"{told} ({reasons})" if reasons else told
+        if len(ready) >= self.wish.replicas and up_to_date and not waiting:
+            return self._status(ServerState.SERVING, told)
+        if self._problem:
+            return self._status(ServerState.CREATING, self._problem, up_to_date=up_to_date)
+        failed = any(one.life is Life.FAILED for one in current)
+        state = ServerState.FAILED if failed else ServerState.CREATING
+        return self._status(state, message, up_to_date=up_to_date)
+
+    def _status(self, state: ServerState, message: str, *, up_to_date: bool = True) -> ServerStatus:
+        return ServerStatus(
+            state=state, message=message, up_to_date=up_to_date, replicas=self.replicas()
+        )
+
+    async def _steer(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for replica in self._ordered():
+                group.create_task(self._keep(replica))
+            while not self.finished.is_set():
+                self._wake.clear()
+                pause_s = await self._try_step(group)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s):
+                        await self._wake.wait()
+
+    async def _try_step(self, group: asyncio.TaskGroup) -> float | None:
+        """Take one step; return how long to wait for a wake-up, None for as long as it takes."""
+        try:
+            await self._step(group)
+        except Unavailable as error:
+            self._problem = str(error)
+            log.warning("server step failed", key=str(self.key), error=self._problem)
+            self._parts.changed.announce(self.key)
+            return RETRY_S
+        self._problem = ""
+        return None
+
+    async def _step(self, group: asyncio.TaskGroup) -> None:
+        leaving = self.wish.deleted or self._stopping
+        wanted = 0 if leaving else self.wish.replicas
+        standing = [replica.standing() for replica in self._ordered()]
+        plan = decide(wanted, self.wish.template, standing)
+        for ordinal in plan.start:
+            await self._start(ordinal, group)
+        for replica in self._ordered():
+            if replica.name in plan.drain:
+                replica.ask_drain(self._pre_stop_s())
+        self._admit()
+        if leaving and not self._replicas:
+            self.idle.set()
+            if self.wish.deleted:
+                await self._forget()
+
+    async def _start(self, ordinal: int, group: asyncio.TaskGroup) -> None:
+        record = ReplicaRecord(
+            cluster=self.cluster, key=self.key, ordinal=ordinal, template=self.wish.template
+        )
+        replica = self._replica(record)
+        await self._parts.files.call(write_json, replica.paths.state, record.row())
+        self._replicas[ordinal] = replica
+        group.create_task(self._keep(replica))
+        log.info("replica starts", replica=replica.name, cluster=self.cluster)
+
+    async def _keep(self, replica: LocalReplica) -> None:
+        await replica.run()
+        self._replicas.pop(replica.record.ordinal, None)
+        self._notice()
+
+    async def _forget(self) -> None:
+        """Remove what is ours of a deleted server; the model config is somebody else's."""
+        await self._admission.settled(timeout_s=self._embedded.endpoints_timeout_s)
+        files, folder = self._parts.files, self._parts.folder
+        await files.call(remove_tree, folder.model_cache(self.cluster, self.key))
+        await files.call(remove_file, self._home / DESIRED_FILE)
+        await files.call(folder.remove_empty, folder.replicas(self.cluster, self.key))
+        log.info("server removed", key=str(self.key), cluster=self.cluster)
+        self.finished.set()
+        self._parts.changed.announce(self.key)
+
+    def _replica(self, record: ReplicaRecord) -> LocalReplica:
+        return LocalReplica(
+            record, self._parts, on_change=self._notice, left_endpoints=self._left_endpoints
+        )
+
+    def _notice(self) -> None:
+        """Something changed: publish at once, take a step soon, tell whoever listens."""
+        self._admit()
+        self._wake.set()
+        self._parts.changed.announce(self.key)
+
+    def _admit(self) -> None:
+        addresses = (one.address for one in self._replicas.values() if one.admits_traffic)
+        self._admission.want(tuple(address for address in addresses if address is not None))
+
+    async def _left_endpoints(self, address: Address) -> None:
+        self._admit()
+        await self._admission.left(address, timeout_s=self._embedded.endpoints_timeout_s)
+
+    def _pre_stop_s(self) -> float:
+        configured_s = self._parts.settings.drain.pre_stop_s
+        if self._stopping:
+            return min(configured_s, self._embedded.shutdown_pre_stop_s)
+        return configured_s
+
+    def _ordered(self) -> tuple[LocalReplica, ...]:
+        return tuple(self._replicas[ordinal] for ordinal in sorted(self._replicas))
+
+    def _live(self) -> tuple[LocalReplica, ...]:
+        return tuple(one for one in self._ordered() if one.life is not Life.DRAINING)

@@ -1,0 +1,94 @@
+"""Keeps one program running: starts it, waits for its end, starts it again after a pause."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+
+from maserve.backends.triton.settings import EmbeddedSettings
+from maserve.base.backoff import Backoff
+from maserve.base.clock import Clock
+from maserve.base.errors import Error
+from maserve.base.tasks import run_until
+from maserve.host import Process, Program, Supervisor, log_size_bytes, read_log_from, tail_log
+
+log = structlog.get_logger()
+
+
+class Keeper:
+    """Runs until cancelled, which leaves the program running.
+
+    `program` is asked before every start, `observe` runs beside the program until it ends.
+    `on_down` gets the reason, the text logged since the start and the failures in a row; it
+    returns True to start again at once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        supervisor: Supervisor,
+        clock: Clock,
+        settings: EmbeddedSettings,
+        program: Callable[[], Awaitable[Program]],
+        observe: Callable[[Process], Awaitable[None]],
+        on_down: Callable[[str, str, int], Awaitable[bool]],
+    ) -> None:
+        self._name = name
+        self._supervisor = supervisor
+        self._clock = clock
+        self._settings = settings
+        self._program = program
+        self._observe = observe
+        self._on_down = on_down
+        self._backoff = Backoff(
+            initial_s=settings.restart_initial_s, limit_s=settings.restart_limit_s
+        )
+        self._killed_for = ""
+
+    async def run(self) -> None:
+        """Keep the program running."""
+        failures = 0
+        while True:
+            began_s = self._clock.monotonic()
+            reason, said = await self._one_life()
+            lived_s = self._clock.monotonic() - began_s
+            failures = 1 if lived_s >= self._settings.restart_reset_s else failures + 1
+            log.warning("program is down", program=self._name, reason=reason, attempt=failures)
+            if not await self._on_down(reason, said, failures):
+                await self._clock.sleep(self._backoff.delay_s(failures))
+
+    async def kill(self, reason: str, *, grace_s: float) -> None:
+        """End the running program; `reason` is what its end will be reported with."""
+        self._killed_for = reason
+        await self._supervisor.terminate(self._name, grace_s=grace_s)
+
+    async def _one_life(self) -> tuple[str, str]:
+        """Return why the program does not run any more, and what it said meanwhile."""
+        self._killed_for = ""
+        try:
+            program = await self._program()
+            offset = log_size_bytes(program.log)
+            process = await self._find_or_start(program)
+        except Error as error:
+            return str(error), ""
+        await run_until(process.exited, _forever(self._observe, process))
+        await self._supervisor.settle(self._name)
+        reason = self._killed_for or f"{process.exit}{_last_words(program.log)}"
+        return reason, read_log_from(program.log, offset)
+
+    async def _find_or_start(self, program: Program) -> Process:
+        process = self._supervisor.find(self._name)
+        return process if process is not None else await self._supervisor.start(program)
+
+
+async def _forever(observe: Callable[[Process], Awaitable[None]], process: Process) -> None:
+    """Observe; what returns early leaves the program alone."""
+    await observe(process)
+    await asyncio.Event().wait()
+
+
+def _last_words(path: Path) -> str:
+    lines = [line.strip() for line in tail_log(path, 20) if line.strip()]
+    return f": {lines[-1][:300]}" if lines else ""

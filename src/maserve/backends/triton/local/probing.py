@@ -1,0 +1,139 @@
+"""The three probes of a running engine, on one shared reading of its index (behaviour 4.1)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+
+from maserve.backends.triton.local.parts import LocalTritonParts
+from maserve.backends.triton.local.poller import IndexPoller, Snapshot
+from maserve.backends.triton.local.readiness import Failures, Readiness, judge_models
+from maserve.backends.triton.settings import ReadinessProbe
+from maserve.base.errors import Unavailable
+from maserve.host import HttpClient, find_bytes
+
+
+class _Failed(Exception):
+    """A probe has failed for good."""
+
+
+class Prober:
+    """Probes one life of an engine at `url`.
+
+    `on_verdict` is told readiness and reason whenever they or the index changed. `was_ready` is
+    what an earlier control plane saw: an adopted replica stays ready until probes say otherwise.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        parts: LocalTritonParts,
+        *,
+        http: HttpClient,
+        readiness: Path,
+        was_ready: bool,
+        on_verdict: Callable[[bool, str], Awaitable[None]],
+    ) -> None:
+        self._url = url
+        self._parts = parts
+        self._http = http
+        self._settings = parts.settings
+        self._timing = parts.settings.readiness_timing()
+        self._readiness = readiness
+        self._on_verdict = on_verdict
+        self._ready = was_ready
+        self._failures = Failures()
+        self._told: object = None
+        self.poller = IndexPoller(
+            url,
+            http=http,
+            clock=parts.clock,
+            settings=parts.settings.embedded,
+            timeout_s=self._timing.timeout_s,
+            on_snapshot=self._judge,
+        )
+
+    async def wait_started(self, started: datetime) -> str:
+        """Return once the engine is live, with an empty text, or with the reason why it is not.
+
+        Asks faster than the probe's period; the budget is the probe's, counted from `started`.
+        """
+        probe, clock = self._settings.startup, self._parts.clock
+        budget_s = probe.period_s * probe.failure_threshold
+        while True:
+            problem = await self._ask("/v2/health/live", probe.timeout_s)
+            if not problem:
+                return ""
+            if (clock.now() - started).total_seconds() >= budget_s:
+                return f"not live {budget_s:g} s after its start: {problem}"
+            await clock.sleep(self._settings.embedded.fast_period_s)
+
+    async def run(self) -> str:
+        """Probe until the liveness probe has failed; return why."""
+        reasons: list[str] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.poller.run())
+                group.create_task(self._watch_liveness(reasons))
+        except* _Failed:
+            pass
+        return reasons[0]
+
+    async def _watch_liveness(self, reasons: list[str]) -> None:
+        probe, clock = self._settings.liveness, self._parts.clock
+        failures = Failures()
+        while not failures.is_final(probe, clock.monotonic()):
+            await clock.sleep(probe.period_s)
+            problem = await self._ask("/v2/health/live", probe.timeout_s)
+            now_s = clock.monotonic()
+            failures = failures.another(problem, now_s) if problem else Failures()
+        reasons.append(f"liveness probe failed {failures.count} times: {failures.reason}")
+        raise _Failed
+
+    async def _judge(self, snapshot: Snapshot) -> bool:
+        """Turn one reading into a verdict, tell it if it is new, and return whether ready."""
+        verdict = await self._verdict(snapshot)
+        self._ready = verdict.ready
+        news = (verdict, snapshot.rows, snapshot.error)
+        if news != self._told:
+            self._told = news
+            await self._on_verdict(verdict.ready, verdict.reason)
+        return verdict.ready
+
+    async def _verdict(self, snapshot: Snapshot) -> Readiness:
+        match self._settings.readiness_probe:
+            case ReadinessProbe.NONE:
+                return Readiness(ready=True)
+            case ReadinessProbe.SERVER:
+                problem = await self._ask("/v2/health/ready", self._timing.timeout_s)
+                return self._tolerate(problem) if problem else self._succeed(Readiness(ready=True))
+            case ReadinessProbe.MODEL_AWARE:
+                if snapshot.error:
+                    return self._tolerate(f"triton unreachable: {snapshot.error}")
+                return self._succeed(judge_models(self._required(), snapshot.rows))
+
+    def _succeed(self, verdict: Readiness) -> Readiness:
+        self._failures = Failures()
+        return verdict
+
+    def _tolerate(self, problem: str) -> Readiness:
+        """Count an error of a process that lives; it stays ready until there were too many."""
+        now_s = self._parts.clock.monotonic()
+        self._failures = self._failures.another(problem, now_s)
+        if self._ready and not self._failures.is_final(self._timing, now_s):
+            return Readiness(ready=True)
+        return Readiness(ready=False, reason=problem)
+
+    def _required(self) -> bytes | None:
+        try:
+            return find_bytes(self._readiness)
+        except Unavailable:
+            return b""
+
+    async def _ask(self, path: str, timeout_s: float) -> str:
+        """Return an empty text for 200, else the problem."""
+        try:
+            answer = await self._http.request("GET", self._url + path, timeout_s=timeout_s)
+        except Unavailable as error:
+            return str(error)
+        return "" if answer.status == 200 else f"GET {path} answered {answer.status}"

@@ -1,0 +1,405 @@
+"""One replica: an engine process and its model-sync, from start to removal."""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import structlog
+
+from maserve.backends.triton.index import model_state
+from maserve.backends.triton.local.decide import Life, Standing
+from maserve.backends.triton.local.engine import EngineLaunch, ModelSyncLaunch
+from maserve.backends.triton.local.keeper import Keeper
+from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
+from maserve.backends.triton.local.poller import IndexPoller
+from maserve.backends.triton.local.probing import Prober
+from maserve.backends.triton.local.state import ReplicaRecord
+from maserve.backends.types import LoadState, ReplicaLoad, ReplicaStatus
+from maserve.base.backoff import Backoff
+from maserve.base.errors import Unavailable
+from maserve.base.keys import ModelName, ReplicaName
+from maserve.base.tasks import run_until
+from maserve.host import (
+    LOOPBACK,
+    HttpClient,
+    Process,
+    Program,
+    remove_shared_memory,
+    remove_tree,
+    write_json,
+)
+
+CRASHES_UNTIL_FAILED = 5
+"""So many starts in a row that came to nothing make a replica FAILED; it is tried on."""
+
+PROGRAMS = "triton/"
+"""All programs and port owners of this backend begin like this."""
+
+MODEL_SYNC_GRACE_S = 5.0
+IN_USE = ("already in use", "Address in use", "address already in use")
+
+log = structlog.get_logger()
+
+
+def program_names(record: ReplicaRecord) -> tuple[str, str]:
+    """Return the names of engine and model-sync; the engine's also owns the ports."""
+    prefix = f"{PROGRAMS}{record.cluster}/{record.key}/{record.name}"
+    return f"{prefix}/engine", f"{prefix}/model-sync"
+
+
+class LocalReplica:
+    """Runs until it was asked to drain and is gone; cancelling leaves its processes alone.
+
+    `on_change` is called after every change of state; `left_endpoints` returns once the data plane
+    has acknowledged that the replica's address gets no more traffic.
+    """
+
+    def __init__(
+        self,
+        record: ReplicaRecord,
+        parts: LocalTritonParts,
+        *,
+        on_change: Callable[[], None],
+        left_endpoints: Callable[[tuple[str, int]], Awaitable[None]],
+    ) -> None:
+        self._parts = parts
+        self._on_change = on_change
+        self._left_endpoints = left_endpoints
+        self._embedded = parts.settings.embedded
+        self.paths = ReplicaPaths(
+            home=parts.folder.replica(record.cluster, record.key, record.name)
+        )
+        self._engine_name, self._sync_name = program_names(record)
+        runs = parts.supervisor.find(self._engine_name) is not None
+        self.record = replace(record, ready=record.ready and runs)
+        self._life = Life.RUNNING if self.record.ready else Life.STARTING
+        self._reason = ""
+        self._sync_reason = ""
+        self._drain_asked = asyncio.Event()
+        self._has_ports = asyncio.Event()
+        self._pre_stop_s = parts.settings.drain.pre_stop_s
+        self._poller: IndexPoller | None = None
+        self._engine = self._keeper(
+            self._engine_name, self._engine_program, self._observe, self._engine_down
+        )
+
+    @property
+    def name(self) -> ReplicaName:
+        return self.record.name
+
+    @property
+    def life(self) -> Life:
+        return Life.DRAINING if self.record.draining else self._life
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Return where it answers HTTP, None before it has ports."""
+        return (LOOPBACK, self.record.ports[0]) if self.record.ports else None
+
+    @property
+    def admits_traffic(self) -> bool:
+        return self.record.ready and not self.record.draining
+
+    def standing(self) -> Standing:
+        record = self.record
+        return Standing(
+            name=self.name,
+            ordinal=record.ordinal,
+            template=record.template,
+            life=self.life,
+            ready=record.ready,
+        )
+
+    def status(self) -> ReplicaStatus:
+        """Return the replica as people see it."""
+        process = self._parts.supervisor.find(self._engine_name)
+        address = self.address
+        return ReplicaStatus(
+            name=self.name,
+            state=self.life,
+            ready=self.admits_traffic,
+            reason="" if self.admits_traffic else self._why(),
+            pid=process.pid if process else 0,
+            address=f"{address[0]}:{address[1]}" if address else "",
+            restarts=self.record.restarts,
+            started=process.started if process else None,
+        )
+
+    async def load(self, model: ModelName) -> ReplicaLoad:
+        """Return the model's state here, from a reading younger than the last config change."""
+        process = self._parts.supervisor.find(self._engine_name)
+        started = process.started if process else None
+        if process is None or self.life is not Life.RUNNING or self._poller is None:
+            reason = f"replica is {self.life}"
+            return ReplicaLoad(
+                replica=self.name, running=False, state=LoadState.LOADING, reason=reason
+            )
+        state, reason = await self._model_state(self._poller, model)
+        return ReplicaLoad(
+            replica=self.name, running=True, state=state, reason=reason, started=started
+        )
+
+    def ask_drain(self, pre_stop_s: float) -> None:
+        """Begin to leave: out of the endpoints, `pre_stop_s` of quiet, SIGTERM, gone. Once."""
+        if not self._drain_asked.is_set():
+            self._pre_stop_s = pre_stop_s
+            self._drain_asked.set()
+            self.record = replace(self.record, draining=True)
+            log.info("replica drains", replica=self.name, cluster=self.record.cluster)
+            self._on_change()
+
+    def invalidate(self) -> None:
+        """Make readings of the index that have begun already too old."""
+        if self._poller is not None:
+            self._poller.invalidate()
+
+    def hurry(self) -> None:
+        if self._poller is not None:
+            self._poller.hurry()
+
+    async def run(self) -> None:
+        """Keep both programs running; after `ask_drain` end them, remove everything and return."""
+        if self.record.draining:
+            self._drain_asked.set()
+        sync = self._keeper(
+            self._sync_name, self._sync_program, self._observe_sync, self._sync_down
+        )
+        await run_until(self._drain_asked, self._engine.run(), sync.run())
+        await self._drain()
+        await self._remove()
+
+    def _keeper(
+        self,
+        name: str,
+        program: Callable[[], Awaitable[Program]],
+        observe: Callable[[Process], Awaitable[None]],
+        on_down: Callable[[str, str, int], Awaitable[bool]],
+    ) -> Keeper:
+        return Keeper(
+            name,
+            supervisor=self._parts.supervisor,
+            clock=self._parts.clock,
+            settings=self._embedded,
+            program=program,
+            observe=observe,
+            on_down=on_down,
+        )
+
+    async def _engine_program(self) -> Program:
+        """Return the engine's program; ports and record are on disk before it can start."""
+        parts = self._parts
+        await parts.engine.prepare()
+        if not self.record.ports:
+            ports = await parts.files.call(parts.ports.allocate, self._engine_name, 3)
+            self.record = replace(self.record, ports=ports)
+            await parts.files.call(write_json, self.paths.state, self.record.row())
+        self._has_ports.set()
+        if parts.supervisor.find(self._engine_name) is None:
+            await parts.files.call(remove_shared_memory, self._shm_prefix())
+        http, grpc, metrics = self.record.ports
+        self.paths.models.mkdir(parents=True, exist_ok=True)
+        command = parts.engine.command(
+            EngineLaunch(
+                http_port=http,
+                grpc_port=grpc,
+                metrics_port=metrics,
+                repository=self.paths.models,
+                shm_prefix=self._shm_prefix(),
+            )
+        )
+        return Program(
+            name=self._engine_name,
+            argv=command.argv,
+            env=command.env,
+            cwd=self.paths.home,
+            log=self.paths.engine_log,
+        )
+
+    async def _sync_program(self) -> Program:
+        """Return model-sync's program; one that runs with other arguments is ended first."""
+        await self._has_ports.wait()
+        record = self.record
+        self.paths.models.mkdir(parents=True, exist_ok=True)
+        command = self._parts.modelsync(
+            ModelSyncLaunch(
+                replica=self.name,
+                cluster=record.cluster,
+                key=record.key,
+                config=self._parts.folder.model_config(record.cluster, record.key),
+                repository=self.paths.models,
+                cache=self._parts.folder.model_cache(record.cluster, record.key),
+                triton_url=f"http://{LOOPBACK}:{record.ports[0]}",
+                readiness=self.paths.readiness,
+            )
+        )
+        program = Program(
+            name=self._sync_name,
+            argv=command.argv,
+            env=command.env,
+            cwd=self.paths.home,
+            log=self.paths.modelsync_log,
+        )
+        running = self._parts.supervisor.find(self._sync_name)
+        if running is not None and running.digest != program.digest():
+            await self._parts.supervisor.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
+        return program
+
+    async def _observe(self, process: Process) -> None:
+        """Probe a running engine until it has to be ended or ends by itself."""
+        # A client of its own: a kept-alive connection would make Triton wait out its exit timeout.
+        async with HttpClient() as http:
+            problem = await self._probe(process, http)
+        await self._engine.kill(problem, grace_s=self._embedded.kill_margin_s)
+
+    async def _probe(self, process: Process, http: HttpClient) -> str:
+        """Probe until the engine has to be ended; return why."""
+        prober = Prober(
+            f"http://{LOOPBACK}:{self.record.ports[0]}",
+            self._parts,
+            http=http,
+            readiness=self.paths.readiness,
+            was_ready=self.record.ready,
+            on_verdict=self._note_ready,
+        )
+        problem = await prober.wait_started(process.started)
+        if problem:
+            self._set_life(Life.FAILED)
+            return problem
+        self._set_life(Life.RUNNING)
+        self._poller = prober.poller
+        return await prober.run()
+
+    async def _observe_sync(self, _process: Process) -> None:
+        self._sync_reason = ""
+
+    async def _engine_down(self, reason: str, said: str, failures: int) -> bool:
+        """Take note that the engine does not run; tells whether to start it again at once."""
+        self._poller = None
+        failed = self._life is Life.FAILED or failures >= CRASHES_UNTIL_FAILED
+        self._reason = reason
+        self._life = Life.FAILED if failed else Life.STARTING
+        self.record = replace(self.record, ready=False, restarts=self.record.restarts + 1)
+        self._on_change()
+        await self._parts.files.call(remove_shared_memory, self._shm_prefix())
+        moved = any(text in said for text in IN_USE) and await self._move_ports()
+        await self._save()
+        return moved
+
+    async def _sync_down(self, reason: str, _said: str, _failures: int) -> bool:
+        self._sync_reason = reason
+        self._on_change()
+        return False
+
+    async def _move_ports(self) -> bool:
+        """Take other ports because somebody has one of ours; model-sync has to learn of them."""
+        parts = self._parts
+        try:
+            ports = await parts.files.call(parts.ports.replace, self._engine_name, 3)
+        except Unavailable as error:
+            log.warning("no other ports", replica=self.name, error=str(error))
+            return False
+        self.record = replace(self.record, ports=ports)
+        await parts.supervisor.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
+        return True
+
+    async def _note_ready(self, ready: bool, reason: str) -> None:
+        """Take note of a verdict on readiness; called when anything is new."""
+        self._reason = reason
+        turned = ready != self.record.ready
+        self.record = replace(self.record, ready=ready, admitted=self.record.admitted or ready)
+        self._on_change()
+        if turned:
+            event = "replica ready" if ready else "replica not ready"
+            log.info(event, replica=self.name, cluster=self.record.cluster, reason=reason)
+            await self._save()
+
+    async def _drain(self) -> None:
+        await self._save()
+        address = self.address
+        if address is not None:
+            await self._left_endpoints(address)
+        process = self._parts.supervisor.find(self._engine_name)
+        if process is not None and self.record.admitted:
+            await self._wait_quiet(process)
+        drain_s = self._parts.settings.drain.exit_timeout_s + self._embedded.kill_margin_s
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._end(self._engine_name, drain_s))
+            group.create_task(self._end(self._sync_name, MODEL_SYNC_GRACE_S))
+
+    async def _wait_quiet(self, process: Process) -> None:
+        """Wait out the pre-stop time, from when the endpoints were left; a crash ends it."""
+        now = self._parts.clock.now()
+        left = self.record.left_endpoints or now
+        self.record = replace(self.record, left_endpoints=left)
+        await self._save()
+        rest_s = self._pre_stop_s - (now - left).total_seconds()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(max(rest_s, 0.0), self._pre_stop_s)):
+                await process.exited.wait()
+
+    async def _end(self, name: str, grace_s: float) -> None:
+        await self._until_done("processes do not end", self._terminate, name, grace_s)
+
+    async def _terminate(self, name: str, grace_s: float) -> None:
+        await self._parts.supervisor.terminate(name, grace_s=grace_s)
+
+    async def _remove(self) -> None:
+        await self._until_done("replica cannot be removed", self._remove_files)
+        log.info("replica removed", replica=self.name, cluster=self.record.cluster)
+
+    async def _remove_files(self) -> None:
+        files = self._parts.files
+        await files.call(remove_shared_memory, self._shm_prefix())
+        await files.call(remove_tree, self.paths.home)
+        await files.call(self._parts.ports.release, self._engine_name)
+
+    async def _until_done(
+        self, problem: str, work: Callable[..., Awaitable[None]], *args: object
+    ) -> None:
+        backoff = Backoff(
+            initial_s=self._embedded.restart_initial_s, limit_s=self._embedded.restart_limit_s
+        )
+        failures = 0
+        while True:
+            try:
+                return await work(*args)
+            except Unavailable as error:
+                failures += 1
+                self._reason = str(error)
+                log.warning(problem, replica=self.name, error=str(error), attempt=failures)
+                await self._parts.clock.sleep(backoff.delay_s(failures))
+
+    async def _save(self) -> None:
+        """Write the record. A disk that fails now costs at most a second probe after a restart."""
+        try:
+            await self._parts.files.call(write_json, self.paths.state, self.record.row())
+        except Unavailable as error:
+            log.warning("replica state not saved", replica=self.name, error=str(error))
+
+    async def _model_state(self, poller: IndexPoller, model: ModelName) -> tuple[LoadState, str]:
+        try:
+            async with asyncio.timeout(self._embedded.status_timeout_s):
+                snapshot = await poller.fresh()
+        except TimeoutError:
+            return LoadState.LOADING, "repository index did not answer in time"
+        if snapshot.error:
+            return LoadState.LOADING, snapshot.error
+        return model_state(snapshot.rows, model)
+
+    def _set_life(self, life: Life) -> None:
+        if self._life is not life:
+            self._life = life
+            log.info("replica moved", replica=self.name, state=str(life))
+            self._on_change()
+
+    def _why(self) -> str:
+        if self.record.draining:
+            return "leaves"
+        reason = self._reason or f"replica is {self.life}"
+        return f"{reason} (model-sync: {self._sync_reason})" if self._sync_reason else reason
+
+    def _shm_prefix(self) -> str:
+        """Return the prefix of the engine's shared memory: unique on this machine."""
+        return f"maserve-{hashlib.sha256(str(self.paths.home).encode()).hexdigest()[:16]}-"

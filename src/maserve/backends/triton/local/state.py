@@ -1,0 +1,143 @@
+"""What is kept on disk about servers and replicas: a restarted control plane goes on. Pure."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from maserve.backends.triton.settings import TritonSettings
+from maserve.base.errors import Invalid, Problem
+from maserve.base.keys import ClusterId, Key, ReplicaName
+from maserve.resource.names import local_replica
+from maserve.wire import v2
+
+DESIRED_FILE = "desired.json"
+REPLICA_FILE = "replica.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What one server should be in one cluster. `deleted` means: nothing, then forget it."""
+
+    uid: str
+    replicas: int
+    template: str
+    deleted: bool = False
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "uid": self.uid,
+            "replicas": self.replicas,
+            "template": self.template,
+            "deleted": self.deleted,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRecord:
+    """What is known of one replica across restarts of the control plane.
+
+    `ports` are http, grpc, metrics. `admitted` tells whether it was ever in the endpoints,
+    `left_endpoints` when a draining replica was seen to be out of them.
+    """
+
+    cluster: ClusterId
+    key: Key
+    ordinal: int
+    template: str
+    ports: tuple[int, ...] = ()
+    draining: bool = False
+    ready: bool = False
+    admitted: bool = False
+    restarts: int = 0
+    left_endpoints: datetime | None = None
+
+    @property
+    def name(self) -> ReplicaName:
+        return local_replica(self.key.name, self.cluster, self.ordinal)
+
+    def row(self) -> dict[str, Any]:
+        left = self.left_endpoints
+        return {
+            "cluster": self.cluster,
+            "namespace": self.key.namespace,
+            "name": self.key.name,
+            "ordinal": self.ordinal,
+            "template": self.template,
+            "ports": list(self.ports),
+            "draining": self.draining,
+            "ready": self.ready,
+            "admitted": self.admitted,
+            "restarts": self.restarts,
+            "left_endpoints": left.isoformat() if left else "",
+        }
+
+
+def build_wish(
+    inference_server: v2.InferenceServer, settings: TritonSettings, engine_version: str
+) -> Wish:
+    """Return what the resource asks for; zero instances mean one (behaviour 4.1)."""
+    spec = inference_server.spec.init_spec
+    return Wish(
+        uid=inference_server.metadata.uid,
+        replicas=max(spec.num_instances, 1),
+        template=template_hash(inference_server, settings, engine_version),
+    )
+
+
+def template_hash(
+    inference_server: v2.InferenceServer, settings: TritonSettings, engine_version: str
+) -> str:
+    """Return what differs when running replicas must be replaced.
+
+    The resource's uid is part of it: a server that was deleted and made again is another one.
+    """
+    resources = inference_server.spec.init_spec.resource_spec
+    parts = {
+        "uid": inference_server.metadata.uid,
+        "engine": engine_version,
+        "auto_complete_config": settings.auto_complete_config,
+        "exit_timeout_s": settings.drain.exit_timeout_s,
+        "cpu": resources.cpu,
+        "memory": resources.memory,
+        "gpu": resources.gpu,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def parse_wish(path: Path, row: Any) -> Wish:
+    """Parse `desired.json`. Raises `Invalid` naming the file."""
+    try:
+        return Wish(
+            uid=str(row["uid"]),
+            replicas=int(row["replicas"]),
+            template=str(row["template"]),
+            deleted=bool(row["deleted"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Invalid(Problem(str(path), f"is not the state of a server: {error!r}")) from error
+
+
+def parse_replica(path: Path, row: Any) -> ReplicaRecord:
+    """Parse `replica.json`. Raises `Invalid` naming the file."""
+    try:
+        return ReplicaRecord(
+            cluster=ClusterId(row["cluster"]),
+            key=Key(row["namespace"], row["name"]),
+            ordinal=int(row["ordinal"]),
+            template=str(row["template"]),
+            ports=tuple(int(port) for port in row["ports"]),
+            draining=bool(row["draining"]),
+            ready=bool(row["ready"]),
+            admitted=bool(row["admitted"]),
+            restarts=int(row["restarts"]),
+            left_endpoints=_parse_instant(row["left_endpoints"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Invalid(Problem(str(path), f"is not the state of a replica: {error!r}")) from error
+
+
+def _parse_instant(text: str) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
