@@ -1,0 +1,174 @@
+"""Everything that can be set, read once (serving guide, Rollout Configuration; behaviour 11)."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import yaml
+
+from maserve.artifacts import StorageSettings
+from maserve.backends.triton import (
+    DrainSettings,
+    ProbeSettings,
+    ReadinessProbe,
+    TritonSettings,
+    parse_readiness_probe,
+)
+from maserve.base.errors import Invalid, Problem
+from maserve.cmd.section import Section
+from maserve.deployment.stock import RolloutSettings
+
+DEFAULT_LOAD_TIMEOUT_S = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """`level` is debug, info, warning or error; `encoding` is console or json."""
+
+    level: str = "info"
+    encoding: str = "console"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSyncSettings:
+    """How model-sync works beside each replica, in seconds."""
+
+    unload_grace_s: float = 2.0
+    load_timeout_s: float = DEFAULT_LOAD_TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one control plane on one machine."""
+
+    data_dir: Path
+    api_address: str = "127.0.0.1:15566"
+    gateway_address: str = "127.0.0.1:8880"
+    metrics_address: str = "127.0.0.1:8091"
+    logs: LogSettings = field(default_factory=LogSettings)
+    triton: TritonSettings = field(default_factory=TritonSettings)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    model_sync: ModelSyncSettings = field(default_factory=ModelSyncSettings)
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    keep_running: bool = False
+
+
+def parse_settings(
+    text: str,
+    *,
+    data_dir: Path,
+    api_address: str,
+    gateway_address: str,
+    metrics_address: str,
+    storage: StorageSettings,
+    keep_running: bool,
+) -> Settings:
+    """Read a settings file's text; the addresses come from the command line.
+
+    Raises `Invalid` with every unknown key and every wrong value.
+    """
+    problems: list[Problem] = []
+    root = Section("", _load(text), problems)
+    settings = Settings(
+        data_dir=data_dir,
+        api_address=api_address,
+        gateway_address=gateway_address,
+        metrics_address=metrics_address,
+        logs=_logs(root.part("logging")),
+        triton=_triton(root.part("inferenceServer"), problems),
+        rollout=_rollout(root.part("deployment")),
+        model_sync=_model_sync(root.part("modelSync")),
+        storage=storage,
+        keep_running=keep_running,
+    )
+    _metadata_storage(root.part("metadataStorage"))
+    root.check()
+    if problems:
+        raise Invalid(*problems)
+    return settings
+
+
+def _load(text: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise Invalid(Problem("settings", f"is not YAML: {error}")) from error
+
+
+def _logs(section: Section) -> LogSettings:
+    level = section.text("level", "info").lower()
+    if level not in ("debug", "info", "warning", "error"):
+        section.refuse("level", f"is {level!r}, not one of debug, info, warning, error")
+    default = "console" if section.flag("development", default=True) else "json"
+    encoding = section.text("encoding", default)
+    if encoding not in ("console", "json"):
+        section.refuse("encoding", f"is {encoding!r}, not one of console, json")
+    return LogSettings(level=level, encoding=encoding)
+
+
+def _triton(section: Section, problems: list[Problem]) -> TritonSettings:
+    triton = section.part("triton")
+    probes = triton.part("probes")
+    drain = triton.part("drain")
+    default = TritonSettings(readiness_probe=_readiness(triton, problems))
+    return replace(
+        default,
+        startup=_probe(probes.part("startup"), default.startup),
+        liveness=_probe(probes.part("liveness"), default.liveness),
+        readiness=_probe(probes.part("readiness"), default.readiness_timing()),
+        drain=DrainSettings(
+            pre_stop_s=drain.number("preStopSeconds", 0),
+            exit_timeout_s=drain.number("exitTimeoutSeconds", 0),
+        ),
+        auto_complete_config=triton.flag("autoCompleteConfig", default=True),
+    )
+
+
+def _readiness(section: Section, problems: list[Problem]) -> ReadinessProbe:
+    try:
+        return parse_readiness_probe(section.text("readinessProbe"))
+    except Invalid as error:
+        problems.extend(error.problems)
+        return ReadinessProbe.MODEL_AWARE
+
+
+def _probe(section: Section, built_in: ProbeSettings) -> ProbeSettings:
+    return built_in.overridden(
+        period_s=section.number("periodSeconds", 0),
+        timeout_s=section.number("timeoutSeconds", 0),
+        failure_threshold=int(section.number("failureThreshold", 0)),
+    )
+
+
+def _rollout(section: Section) -> RolloutSettings:
+    rollout, rollback = section.part("rollout"), section.part("rollback")
+    gate = section.part("metricGate")
+    if gate.text("prometheusURL"):
+        gate.refuse("prometheusURL", "is not supported by this version: leave it unset")
+    gate.items("queries")
+    gate.flag("failClosed", default=False)
+    gate.duration("timeout", 10.0)
+    return RolloutSettings(
+        skip_canary=rollout.flag("skipCanary", default=False),
+        model_load_timeout_s=_budget(rollout),
+        soak_period_s=rollout.duration("soakPeriod", 0.0),
+        rollback_model_load_timeout_s=_budget(rollback),
+    )
+
+
+def _budget(section: Section) -> float:
+    """Return a load budget; zero or less means the default (behaviour 11.1)."""
+    value = section.duration("modelLoadTimeout", DEFAULT_LOAD_TIMEOUT_S)
+    return value if value > 0 else DEFAULT_LOAD_TIMEOUT_S
+
+
+def _model_sync(section: Section) -> ModelSyncSettings:
+    default = ModelSyncSettings()
+    return ModelSyncSettings(
+        unload_grace_s=section.duration("unloadGrace", default.unload_grace_s),
+        load_timeout_s=section.duration("loadTimeout", default.load_timeout_s),
+    )
+
+
+def _metadata_storage(section: Section) -> None:
+    if section.flag("enableMetadataStorage", default=False):
+        section.refuse("enableMetadataStorage", "is not supported: leave it false")
