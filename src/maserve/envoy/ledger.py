@@ -60,7 +60,7 @@ class Ledger:
         """Read the state. Raises `Invalid` naming a file that is broken, which stays as it is."""
         data = await self._worker.call(find_bytes, self._layout.state)
         if data is not None:
-            self.state = parse_state(data.decode(errors="replace"), source=str(self._layout.state))
+            self.state = parse_state(data, source=str(self._layout.state))
 
     async def save(self, state: State) -> None:
         """Make `state` what shall be served; on disk first. Raises `Unavailable` on a full disk."""

@@ -102,7 +102,7 @@ def render_state(state: State) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def parse_state(text: str, *, source: str) -> State:
+def parse_state(text: str | bytes, *, source: str) -> State:
     """Parse what `render_state` wrote. Raises `Invalid` naming `source` for anything else."""
     try:
         return _parse(json.loads(text))

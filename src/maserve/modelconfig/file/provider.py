@@ -1,4 +1,4 @@
-"""The model config as a JSON file that is replaced whole, under a lock that model-sync takes too."""
+"""The model config as a JSON file, replaced whole under a lock that model-sync takes too."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from maserve.base.clock import Clock
-from maserve.base.errors import NotFound, Unavailable
+from maserve.base.errors import Invalid, NotFound, Problem, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.host import Worker, find_bytes, remove_file, write_atomically
 from maserve.modelconfig.file.locked import lock_path, locked_list_now
@@ -151,7 +151,11 @@ def _read(path: Path) -> Entries:
     data = find_bytes(path)
     if data is None:
         raise NotFound("model config", path)
-    return parse_entries(data.decode(errors="replace"))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise Invalid(Problem(str(path), f"is not UTF-8: {error}")) from error
+    return parse_entries(text)
 
 
 def _make_folder(folder: Path) -> None:

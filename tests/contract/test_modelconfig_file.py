@@ -1,0 +1,180 @@
+"""The model config in files keeps the contract, and what a file adds to it."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from maserve.base.clock import SystemClock
+from maserve.base.errors import Invalid, Unavailable
+from maserve.base.keys import ClusterId, Key, ModelName
+from maserve.modelconfig.file import FileModelConfigProvider, locked_list
+from maserve.testing.clock import FakeClock
+from maserve.testing.modelconfig_contract import (
+    EAST,
+    SERVER,
+    ModelConfigContract,
+    an_empty_config,
+    an_entry,
+)
+
+
+def path_in(folder: Path) -> Callable[[Key, ClusterId], Path]:
+    return lambda key, cluster: folder / cluster / key.namespace / key.name / "model-list.json"
+
+
+class HastyClock(FakeClock):
+    """Does not sleep: the time it would have slept is over at once."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+        await asyncio.sleep(0)
+
+
+Heard = list[tuple[Key, ClusterId]]
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return []
+
+
+@pytest.fixture
+def list_path(tmp_path: Path) -> Path:
+    return path_in(tmp_path)(SERVER, ClusterId("east"))
+
+
+@pytest.fixture
+async def provider(tmp_path: Path, heard: Heard) -> AsyncIterator[FileModelConfigProvider]:
+    made = FileModelConfigProvider(
+        path_in(tmp_path),
+        changed=lambda key, cluster: heard.append((key, cluster)),
+        clock=SystemClock(),
+    )
+    async with made:
+        yield made
+
+
+class TestFileModelConfigProvider(ModelConfigContract):
+    @pytest.fixture
+    async def provider(self, tmp_path: Path) -> AsyncIterator[FileModelConfigProvider]:
+        made = FileModelConfigProvider(
+            path_in(tmp_path), changed=lambda _key, _cluster: None, clock=SystemClock()
+        )
+        async with made:
+            yield made
+
+
+async def test_only_writes_that_change_something_are_announced(
+    provider: FileModelConfigProvider, heard: Heard
+) -> None:
+    await an_empty_config(provider)
+    await provider.add_model_to_config(SERVER, EAST, an_entry())
+    await provider.add_model_to_config(SERVER, EAST, an_entry())
+    await provider.remove_model_from_config(SERVER, EAST, "dep", ModelName("none"))
+    await provider.delete_model_config(SERVER, EAST)
+    await provider.delete_model_config(SERVER, EAST)
+    assert heard == [(SERVER, ClusterId("east"))] * 3
+
+
+async def test_deleting_leaves_no_file(provider: FileModelConfigProvider, list_path: Path) -> None:
+    await an_empty_config(provider)
+    await provider.add_model_to_config(SERVER, EAST, an_entry())
+    await provider.delete_model_config(SERVER, EAST)
+    assert list(list_path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"{}", b'[{"phase": "serving"}]', b"\xff\xfe[]", b'[{"name": "a", "phase": 3}]'],
+    ids=["cut", "no list", "no name", "no text", "wrong type"],
+)
+async def test_malformed_list_is_an_error_and_stays_as_it_is(
+    provider: FileModelConfigProvider, list_path: Path, heard: Heard, content: bytes
+) -> None:
+    await an_empty_config(provider)
+    heard.clear()
+    list_path.write_bytes(content)
+    with pytest.raises(Invalid, match=r"model-list\.json"):
+        await provider.get_models_from_config(SERVER, EAST)
+    with pytest.raises(Invalid, match=r"model-list\.json"):
+        await provider.add_model_to_config(SERVER, EAST, an_entry())
+    with pytest.raises(Invalid, match=r"model-list\.json"):
+        await provider.remove_model_from_config(SERVER, EAST, "dep", ModelName("m1"))
+    await an_empty_config(provider)
+    assert list_path.read_bytes() == content
+    assert heard == []
+
+
+async def test_file_can_be_read_whole_at_any_moment(
+    provider: FileModelConfigProvider, list_path: Path
+) -> None:
+    await an_empty_config(provider)
+    before = list_path.open("rb")
+    await provider.add_model_to_config(SERVER, EAST, an_entry())
+    with before:
+        assert before.read() == b"[]\n"
+    assert b'"m1"' in list_path.read_bytes()
+
+
+async def test_unwritable_place_is_unavailable_naming_the_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    provider = FileModelConfigProvider(
+        lambda _key, _cluster: tmp_path / "file" / "model-list.json",
+        changed=lambda _key, _cluster: None,
+        clock=SystemClock(),
+    )
+    async with provider:
+        with pytest.raises(Unavailable, match=str(tmp_path / "file")):
+            await an_empty_config(provider)
+
+
+async def test_full_disk_is_unavailable_and_changes_nothing(
+    provider: FileModelConfigProvider, list_path: Path, heard: Heard
+) -> None:
+    await an_empty_config(provider)
+    heard.clear()
+    # Writing to this device fails like writing to a full disk.
+    list_path.with_name(f".{list_path.name}.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(Unavailable, match=str(list_path)):
+        await provider.add_model_to_config(SERVER, EAST, an_entry())
+    assert list_path.read_bytes() == b"[]\n"
+    assert heard == []
+
+
+async def test_write_waits_for_whoever_holds_the_lock(
+    provider: FileModelConfigProvider, list_path: Path
+) -> None:
+    await an_empty_config(provider)
+    async with asyncio.TaskGroup() as group:
+        with locked_list(list_path):
+            writing = group.create_task(provider.add_model_to_config(SERVER, EAST, an_entry()))
+            await provider.check_model_config_exists(SERVER, EAST)
+            assert await provider.get_models_from_config(SERVER, EAST) == ()
+            assert not writing.done()
+    assert await provider.get_models_from_config(SERVER, EAST) == (an_entry(),)
+
+
+async def test_lock_that_is_never_freed_is_unavailable(list_path: Path, tmp_path: Path) -> None:
+    provider = FileModelConfigProvider(
+        path_in(tmp_path), changed=lambda _key, _cluster: None, clock=HastyClock()
+    )
+    async with provider:
+        await an_empty_config(provider)
+        with locked_list(list_path), pytest.raises(Unavailable, match=r"model-list\.json\.lock"):
+            await provider.add_model_to_config(SERVER, EAST, an_entry())
+
+
+async def test_lock_of_a_deleted_list_excludes_nobody_from_the_next(
+    provider: FileModelConfigProvider, list_path: Path
+) -> None:
+    await an_empty_config(provider)
+    async with asyncio.TaskGroup() as group:
+        with locked_list(list_path):
+            group.create_task(provider.delete_model_config(SERVER, EAST))
+            await provider.check_model_config_exists(SERVER, EAST)
+    await an_empty_config(provider)
+    with locked_list(list_path):
+        assert list_path.with_name("model-list.json.lock").exists()
