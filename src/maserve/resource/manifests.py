@@ -14,7 +14,7 @@ from maserve.base.errors import Invalid, Problem
 from maserve.resource.codec import from_shown_json, kind_of_json, to_shown_json
 from maserve.resource.jsonform import list_unknown
 from maserve.resource.kinds import Resource
-from maserve.resource.yamlform import read_documents
+from maserve.resource.yamlform import add_scalar_forms, read_documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +82,6 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         del data
         return True
+
+
+add_scalar_forms(_Dumper)

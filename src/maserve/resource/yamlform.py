@@ -43,22 +43,32 @@ def read_documents(text: str, *, source: str) -> tuple[Document, ...]:
         raise Invalid(Problem("", f"{source} is nested too deeply")) from error
 
 
+def add_scalar_forms(to: Any) -> None:
+    """Teach a YAML loader or dumper class which plain words are no text for `read_documents`."""
+    for tag, pattern, first in _FORMS:
+        to.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
+
+
+_FORMS: tuple[tuple[str, str, list[str]], ...] = (
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    ("int", r"^[-+]?[0-9]+$", list("-+0123456789")),
+    (
+        "float",
+        r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$",
+        list("-+.0123456789"),
+    ),
+    ("merge", r"^<<$", ["<"]),
+)
+
+
 class _Loader(yaml.SafeLoader):
     """Composes nodes with JSON's scalar types only (YAML 1.2, core schema)."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
-def _resolve(tag: str, pattern: str, first: str) -> None:
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(first))
-
-
-_resolve("null", r"^(?:~|null|Null|NULL|)$", "~nN")
-_Loader.yaml_implicit_resolvers[""] = [("tag:yaml.org,2002:null", re.compile(r"^$"))]
-_resolve("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF")
-_resolve("int", r"^[-+]?[0-9]+$", "-+0123456789")
-_resolve("float", r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789")
-_resolve("merge", r"^<<$", "<")
+add_scalar_forms(_Loader)
 
 
 class _Reader:
