@@ -99,7 +99,10 @@ def _apply(
     ] = False,
     api_address: ApiAddress = DEFAULT_API_ADDRESS,
 ) -> None:
-    """Create or update the objects of manifests; all are read before the first is written."""
+    """Create or update objects from manifests.
+
+    Everything is read and checked before the first object is written.
+    """
     session = session_of(context)
 
     async def work(api: Api) -> Exit:
@@ -150,7 +153,10 @@ def _describe(
     namespace: Namespace = "default",
     api_address: ApiAddress = DEFAULT_API_ADDRESS,
 ) -> None:
-    """Tell why an object is where it is: conditions, replicas, models, routes, events."""
+    """Tell why an object is where it is.
+
+    Shows conditions, replicas with their models, routes and events.
+    """
     session = session_of(context)
 
     async def work(api: Api) -> Exit:
@@ -176,7 +182,10 @@ def _delete(
     ] = False,
     api_address: ApiAddress = DEFAULT_API_ADDRESS,
 ) -> None:
-    """Delete one object, or those of manifests in the opposite order of their creation."""
+    """Delete an object, or those of manifests.
+
+    Manifests are deleted in the opposite order of their creation.
+    """
     session = session_of(context)
     how = Deletion(wait=wait, timeout_s=timeout, ignore_missing=ignore_not_found)
 
@@ -204,7 +213,10 @@ def _wait(
     timeout: Timeout = _DEFAULT_TIMEOUT,
     api_address: ApiAddress = DEFAULT_API_ADDRESS,
 ) -> None:
-    """Wait until an object is where it should be; ends early when it cannot get there."""
+    """Wait until an object is where it should be.
+
+    Ends early when it cannot get there, with the reason.
+    """
     session = session_of(context)
 
     async def work(api: Api) -> Exit:
@@ -230,7 +242,7 @@ def _predict(
     api_address: ApiAddress = DEFAULT_API_ADDRESS,
     gateway_address: GatewayAddress = DEFAULT_GATEWAY_ADDRESS,
 ) -> None:
-    """Send a request to the model of a Deployment through the gateway."""
+    """Ask the model of a Deployment, through the gateway."""
     session = session_of(context)
 
     async def work(api: Api) -> Exit:
