@@ -15,6 +15,7 @@ from maserve.artifacts.settings import (
     S3Settings,
     StorageSettings,
     parse_storage_settings,
+    storage_environment,
 )
 from maserve.artifacts.unpack import unpack
 from maserve.artifacts.uri import SCHEMES, ArtifactUri, content_id
@@ -36,6 +37,7 @@ __all__ = [
     "CancelableWorker",
     "parse_storage_settings",
     "content_id",
+    "storage_environment",
     "strip_single_folder",
     "unpack",
     "verify_model_folder",

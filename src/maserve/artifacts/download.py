@@ -19,7 +19,7 @@ from maserve.base.errors import Error, Invalid, NotFound, Problem, Unavailable
 
 
 class Artifacts:
-    """The `ArtifactSource` for every scheme; use as `async with`."""
+    """The `ArtifactSource` for every scheme; `async with` ends its threads."""
 
     def __init__(self, settings: StorageSettings) -> None:
         self._limits = settings.limits

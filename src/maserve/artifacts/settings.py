@@ -93,6 +93,39 @@ def parse_storage_settings(
     return settings
 
 
+def storage_environment(settings: StorageSettings) -> dict[str, str]:
+    """Return the variables that `parse_storage_settings` reads these settings from, limits aside.
+
+    For the environment of a program, never for a command line: they hold secrets.
+    """
+    s3, gs, az = settings.s3, settings.gs, settings.az
+    values = {
+        "AWS_ENDPOINT_URL": s3.endpoint,
+        "AWS_REGION": s3.region,
+        "AWS_ACCESS_KEY_ID": s3.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": s3.secret_access_key,
+        "AWS_SESSION_TOKEN": s3.session_token,
+        "AWS_ALLOW_HTTP": _flag(s3.allow_http),
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": _flag(s3.virtual_hosted),
+        "AWS_SKIP_SIGNATURE": _flag(s3.unsigned),
+        "GOOGLE_BASE_URL": gs.endpoint,
+        "GOOGLE_APPLICATION_CREDENTIALS": gs.credentials_file,
+        "GOOGLE_ALLOW_HTTP": _flag(gs.allow_http),
+        "GOOGLE_SKIP_SIGNATURE": _flag(gs.unsigned),
+        "AZURE_STORAGE_ENDPOINT": az.endpoint,
+        "AZURE_STORAGE_ACCOUNT_NAME": az.account,
+        "AZURE_STORAGE_ACCOUNT_KEY": az.account_key,
+        "AZURE_STORAGE_SAS_TOKEN": az.sas_token,
+        "AZURE_ALLOW_HTTP": _flag(az.allow_http),
+        "AZURE_SKIP_SIGNATURE": _flag(az.unsigned),
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else ""
+
+
 class _Reader:
     """Reads variables and notes what is wrong with them."""
 
@@ -136,7 +169,7 @@ def _parse_gs(reader: _Reader) -> GsSettings:
     return GsSettings(
         endpoint=endpoint,
         credentials_file=reader.text("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"),
-        allow_http=endpoint.startswith("http://"),
+        allow_http=reader.flag("GOOGLE_ALLOW_HTTP") or endpoint.startswith("http://"),
         unsigned=reader.flag("GOOGLE_SKIP_SIGNATURE"),
     )
 
@@ -148,6 +181,6 @@ def _parse_az(reader: _Reader) -> AzSettings:
         account=reader.text("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
         account_key=reader.text("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"),
         sas_token=reader.text("AZURE_STORAGE_SAS_TOKEN"),
-        allow_http=endpoint.startswith("http://"),
+        allow_http=reader.flag("AZURE_ALLOW_HTTP") or endpoint.startswith("http://"),
         unsigned=reader.flag("AZURE_SKIP_SIGNATURE"),
     )

@@ -27,7 +27,10 @@ class Cancel:
 
 
 class CancelableWorker:
-    """Runs blocking calls on named threads of its own, `threads` at once; use as `async with`."""
+    """Runs blocking calls on named threads of its own, `threads` at once.
+
+    Threads start with the first call and end with `async with`, or else with the interpreter.
+    """
 
     def __init__(self, name: str, *, threads: int = 1) -> None:
         self._name = name
@@ -35,7 +38,6 @@ class CancelableWorker:
         self._pool: ThreadPoolExecutor | None = None
 
     async def __aenter__(self) -> Self:
-        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         return self
 
     async def __aexit__(
@@ -51,7 +53,7 @@ class CancelableWorker:
     async def run(self, work: Callable[[Cancel], T]) -> T:
         """Return what `work` returns. Cancelled, it waits until the thread has let go."""
         if self._pool is None:
-            raise RuntimeError(f"{self._name} is used outside its `async with`")
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         cancel = Cancel()
         future = asyncio.get_running_loop().run_in_executor(self._pool, work, cancel)
         try:
@@ -63,5 +65,5 @@ class CancelableWorker:
             raise
 
 
-class _Cancelled(Exception):  # noqa: N818 - ends work that nobody waits for
+class _Cancelled(Exception):
     """The awaiting task is gone."""

@@ -1,0 +1,315 @@
+"""The loop: observe, decide, record, act, look again."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+
+import structlog
+
+from maserve.artifacts import ArtifactSource, CancelableWorker, Progress
+from maserve.base.clock import Clock
+from maserve.base.errors import Unavailable
+from maserve.base.keys import ModelName
+from maserve.modelsync.applied import Applied
+from maserve.modelsync.cache import Cache
+from maserve.modelsync.decide import decide, first_serving_at_start
+from maserve.modelsync.engine import Engine
+from maserve.modelsync.listfile import ListFile
+from maserve.modelsync.memory import Memory
+from maserve.modelsync.readiness import find_readiness, store_readiness
+from maserve.modelsync.repository import Repository
+from maserve.modelsync.settings import SyncSettings
+from maserve.modelsync.status import StatusFile, build_status
+from maserve.modelsync.steps import Fault, Steps
+from maserve.modelsync.types import (
+    Action,
+    EngineModel,
+    ModelState,
+    Plan,
+    Readiness,
+    Step,
+    Wanted,
+    World,
+)
+from maserve.modelsync.wanted import wanted_on
+
+log = structlog.get_logger()
+
+_APPLIED_FILE = "applied.json"
+
+
+class ModelSync:
+    """Keeps one replica's serving framework at what the model config wants there.
+
+    Files of state (readiness, status, applied contents) are small and written on the loop: this
+    process has nothing else to do meanwhile. Trees are handled in the worker's thread.
+    """
+
+    def __init__(
+        self,
+        settings: SyncSettings,
+        *,
+        clock: Clock,
+        engine: Engine,
+        source: ArtifactSource,
+        worker: CancelableWorker,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._engine = engine
+        self._memory = Memory()
+        self._wake = asyncio.Event()
+        self._next_look = 0.0
+        self._tasks: dict[ModelName, asyncio.Task[None]] = {}
+        self._downloads = asyncio.Semaphore(settings.parallel_downloads)
+        self._loads = asyncio.Semaphore(settings.parallel_loads)
+        self._list_file = ListFile(settings.model_config)
+        self._status = StatusFile(settings.status_file, clock)
+        self._applied = Applied(settings.private / _APPLIED_FILE)
+        self._repository = Repository(
+            settings.repository, cache=settings.cache, private=settings.private
+        )
+        self._cache = Cache(
+            settings.cache,
+            user=settings.replica,
+            repository=settings.repository,
+            source=source,
+            worker=worker,
+            clock=clock,
+        )
+        self._steps = Steps(
+            settings,
+            clock=clock,
+            engine=engine,
+            cache=self._cache,
+            repository=self._repository,
+            applied=self._applied,
+            list_file=self._list_file,
+        )
+
+    async def run(self) -> None:
+        """Go on until cancelled; running downloads are then broken off, nothing is unloaded."""
+        await self._start()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pace())
+            while True:
+                self._wake.clear()
+                await self._pass_guarded(group)
+                await self._wake.wait()
+
+    async def run_once(self) -> None:
+        """Pass until nothing is left to do now; a grace or a retry is not waited for."""
+        await self._start()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._wake.clear()
+                await self._pass(group)
+                if not self._tasks:
+                    return
+                await self._wake.wait()
+
+    async def _start(self) -> None:
+        self._repository.ensure()
+        self._applied.load()
+        self._status.load()
+        self._memory.held = set(await self._cache.start())
+
+    async def _pace(self) -> None:
+        """Wake the loop when the list was replaced or it is time to look."""
+        signature = self._list_file.signature()
+        while True:
+            await self._clock.sleep(self._settings.poll_s)
+            before, signature = signature, self._list_file.signature()
+            if signature != before or self._clock.monotonic() >= self._next_look:
+                self._wake.set()
+
+    async def _pass_guarded(self, group: asyncio.TaskGroup) -> None:
+        try:
+            await self._pass(group)
+        except Unavailable as error:
+            log.warning("pass broken off", error=str(error))
+            self._next_look = self._clock.monotonic() + self._settings.fallback_s
+        except Exception:
+            log.exception("pass failed")
+            self._next_look = self._clock.monotonic() + self._settings.fallback_s
+
+    async def _pass(self, group: asyncio.TaskGroup) -> None:
+        world = await self._observe()
+        now = self._clock.monotonic()
+        plan = decide(world, now=now, grace_s=self._settings.unload_grace_s)
+        self._record(world, plan)
+        self._act(plan, group)
+        pause = self._settings.moving_s if plan.moving else self._settings.fallback_s
+        self._next_look = min(now + pause, plan.next_at or now + pause)
+
+    async def _observe(self) -> World:
+        memory = self._memory
+        readable = self._read_list()
+        engine = await self._find_engine()
+        readiness = find_readiness(self._settings.readiness_file)
+        if readable and engine is not None and memory.wanted is not None:
+            self._judge_start(readiness, memory.wanted, engine)
+        memory.forget_outdated()
+        return World(
+            list_readable=readable,
+            wanted=memory.wanted,
+            engine=engine,
+            linked=self._repository.linked(),
+            applied=self._applied.contents(),
+            staged=frozenset(memory.staged),
+            held=frozenset(memory.held),
+            busy=dict(memory.busy),
+            failures=dict(memory.failures),
+            unwanted_since=memory.unwanted_since,
+            readiness=readiness,
+            first_serving=memory.first_serving,
+        )
+
+    def _read_list(self) -> bool:
+        """Read the list into the memory; tells whether it could be read.
+
+        A missing file is an empty list only for a replica that never had one: a list that vanished
+        (the server is being deleted, a volume is remounted) must not take everything away.
+        """
+        memory = self._memory
+        reading = self._list_file.read()
+        problem, entries = reading.problem, reading.entries
+        if entries is None and not problem:
+            had = memory.list_seen or self._applied.contents() or self._repository.linked()
+            entries, problem = (None, "the model config is gone") if had else ((), "")
+        else:
+            memory.list_seen = memory.list_seen or entries is not None
+        if problem != memory.problem:
+            event = "model config unreadable" if problem else "model config readable"
+            log.warning(event, error=problem)
+        memory.problem = problem
+        if entries is None:
+            return False
+        wanted = wanted_on(entries, self._settings.replica)
+        for warning in sorted(frozenset(wanted.warnings) - memory.warnings):
+            log.warning("odd entry in the model config", error=warning)
+        memory.wanted, memory.warnings = wanted.models, frozenset(wanted.warnings)
+        return True
+
+    async def _find_engine(self) -> Mapping[ModelName, EngineModel] | None:
+        answered = self._memory.engine_answered
+        try:
+            engine = await self._engine.list_models()
+        except Unavailable as error:
+            if answered:
+                log.warning("engine does not answer", error=str(error))
+            self._memory.engine_answered = False
+            return None
+        if not answered:
+            log.info("engine answers", models=len(engine))
+        self._memory.engine_answered = True
+        return engine
+
+    def _judge_start(
+        self,
+        readiness: Readiness | None,
+        wanted: Mapping[ModelName, Wanted],
+        engine: Mapping[ModelName, EngineModel],
+    ) -> None:
+        """Gate the readiness file at the start, and again when somebody has removed it."""
+        memory = self._memory
+        removed = readiness is None and memory.first_serving is None
+        if not memory.start_judged or removed:
+            memory.first_serving = first_serving_at_start(readiness, wanted, engine)
+            memory.start_judged = True
+
+    def _record(self, world: World, plan: Plan) -> None:
+        """Write what others read. Before acting: a model leaves the readiness list first."""
+        memory = self._memory
+        memory.unwanted_since = plan.unwanted_since
+        if memory.start_judged:
+            store_readiness(self._settings.readiness_file, world.readiness, plan.readiness)
+            memory.first_serving = plan.first_serving
+        rows = build_status(world, plan, memory.progress, self._clock.now())
+        self._status.store(rows, memory.problem)
+
+    def _act(self, plan: Plan, group: asyncio.TaskGroup) -> None:
+        for model in plan.cancel:
+            self._tasks[model].cancel()
+        for content in plan.release:
+            self._memory.held.discard(content)
+            self._memory.staged = {pair for pair in self._memory.staged if pair[1] != content}
+            group.create_task(self._release(content))
+        for action in plan.actions:
+            self._memory.busy[action.model] = action
+            self._tasks[action.model] = group.create_task(self._perform(action))
+
+    async def _release(self, content: str) -> None:
+        """Let go of a content; what fails here is swept at the next start."""
+        try:
+            await self._cache.release(content)
+        except Unavailable as error:
+            log.warning("cache not released", content=content, error=str(error))
+
+    async def _perform(self, action: Action) -> None:
+        """Do one step; whatever happens in it concerns this one model only."""
+        try:
+            fault = await self._step(action)
+        except Exception as error:
+            log.exception("step failed", model=action.model, step=action.step.name)
+            fault = Fault(state=_STATE_OF[action.step], reason=f"{type(error).__name__}: {error}")
+        finally:
+            self._memory.busy.pop(action.model, None)
+            self._tasks.pop(action.model, None)
+            self._wake.set()
+        self._finish(action, fault)
+
+    async def _step(self, action: Action) -> Fault | None:
+        match action.step:
+            case Step.STAGE:
+                async with self._downloads:
+                    return await self._steps.stage(action, partial(self._note, action.model))
+            case Step.LOAD:
+                async with self._loads:
+                    return await self._steps.load(action)
+            case Step.PUBLISH:
+                shown = await self._steps.publish(action)
+                self._memory.note_published(action, shown=shown, now=self._clock.monotonic())
+                return None
+            case Step.UNLOAD:
+                return await self._steps.unload(action)
+            case Step.REMOVE:
+                return await self._steps.remove(action)
+
+    def _note(self, model: ModelName, progress: Progress) -> None:
+        """Keep the newest progress; called from any thread."""
+        self._memory.progress[model] = progress
+
+    def _finish(self, action: Action, fault: Fault | None) -> None:
+        memory, now = self._memory, self._clock.monotonic()
+        if fault is not None:
+            failure = memory.note_fault(action, fault, settings=self._settings, now=now)
+            log.warning(
+                "model not brought up",
+                model=action.model,
+                state=str(failure.state),
+                attempt=failure.count,
+                error=failure.reason,
+            )
+            return
+        if action.step is Step.STAGE:
+            memory.staged.add((action.model, action.content))
+            memory.held.add(action.content)
+        memory.note_success(action)
+        if action.step in _DONE:
+            log.info(_DONE[action.step], model=action.model)
+
+
+_STATE_OF = {
+    Step.STAGE: ModelState.DOWNLOAD_FAILED,
+    Step.LOAD: ModelState.LOADING,
+    Step.PUBLISH: ModelState.LOADING,
+    Step.UNLOAD: ModelState.UNLOADING,
+    Step.REMOVE: ModelState.UNLOADING,
+}
+_DONE = {
+    Step.STAGE: "model staged",
+    Step.LOAD: "model loaded",
+    Step.UNLOAD: "model unload asked for",
+    Step.REMOVE: "model removed",
+}

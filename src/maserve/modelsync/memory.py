@@ -1,0 +1,92 @@
+"""What one process remembers between passes; none of it is needed after a restart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from maserve.artifacts import Progress
+from maserve.base.keys import ModelName
+from maserve.modelsync.settings import SyncSettings
+from maserve.modelsync.steps import Fault
+from maserve.modelsync.types import (
+    FAILURE_CONTENT,
+    Action,
+    Failure,
+    ModelState,
+    Step,
+    Wanted,
+)
+
+_PERMANENT_RETRY_S = 60.0
+"""A permanent failure is tried again too: somebody may repair the artifact, but not at once."""
+
+_PUBLISH_RETRY_S = 30.0
+
+_LOAD_STATES = (ModelState.LOADING, ModelState.LOAD_FAILED)
+
+
+@dataclass(slots=True, kw_only=True)
+class Memory:
+    """Mutable, owned by the loop alone."""
+
+    wanted: Mapping[ModelName, Wanted] | None = None
+    list_seen: bool = False
+    problem: str = ""
+    warnings: frozenset[str] = frozenset()
+    engine_answered: bool = False
+    staged: set[tuple[ModelName, str]] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)
+    busy: dict[ModelName, Action] = field(default_factory=dict)
+    progress: dict[ModelName, Progress] = field(default_factory=dict)
+    failures: dict[ModelName, Failure] = field(default_factory=dict)
+    unwanted_since: Mapping[ModelName, float] = field(default_factory=dict)
+    start_judged: bool = False
+    first_serving: frozenset[ModelName] | None = None
+
+    def note_fault(
+        self, action: Action, fault: Fault, *, settings: SyncSettings, now: float
+    ) -> Failure:
+        """Remember a failed step and when to try again; failures in a row of one content add up."""
+        before = self.failures.get(action.model)
+        count = before.count + 1 if before and before.content == action.content else 1
+        failure = Failure(
+            state=fault.state,
+            content=action.content,
+            reason=fault.reason,
+            permanent=fault.permanent,
+            hidden=fault.hidden,
+            count=count,
+            retry_at=now + _delay_s(fault, count, settings),
+        )
+        self.failures[action.model] = failure
+        return failure
+
+    def note_published(self, action: Action, *, shown: bool, now: float) -> None:
+        failure = self.failures.get(action.model)
+        if failure is not None and failure.content == action.content:
+            self.failures[action.model] = replace(
+                failure, hidden=not shown, publish_at=now + _PUBLISH_RETRY_S
+            )
+
+    def note_success(self, action: Action) -> None:
+        """Forget the failure that a step has overcome; staging does not undo a failed load."""
+        failure = self.failures.get(action.model)
+        kept = action.step is Step.STAGE and failure is not None and failure.state in _LOAD_STATES
+        if action.step is not Step.PUBLISH and not kept:
+            self.failures.pop(action.model, None)
+
+    def forget_outdated(self) -> None:
+        """Drop what concerns contents that nobody wants any more."""
+        wanted = self.wanted or {}
+        self.failures = {
+            model: failure
+            for model, failure in self.failures.items()
+            if failure.content == (wanted[model].content if model in wanted else FAILURE_CONTENT)
+        }
+        self.progress = {model: p for model, p in self.progress.items() if model in self.busy}
+
+
+def _delay_s(fault: Fault, count: int, settings: SyncSettings) -> float:
+    if fault.state in (ModelState.DOWNLOAD_FAILED, ModelState.VERIFY_FAILED):
+        delay = settings.download_backoff.delay_s(count)
+        return max(delay, _PERMANENT_RETRY_S) if fault.permanent else delay
+    return settings.load_backoff.delay_s(count)

@@ -1,0 +1,105 @@
+"""The folder the serving framework loads from: one link per model, each put there in one step."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from maserve.base.errors import Invalid, Problem, Unavailable
+from maserve.base.keys import ModelName
+from maserve.host.files import remove_tree
+from maserve.modelsync.types import FAILURE_CONTENT
+
+CONTENT_FOLDER = "model"
+
+_FAILED = "failed"
+_MAX_REASON = 600
+
+
+class Repository:
+    """One replica's repository. Folders that are not links were put there by others and stay.
+
+    Links are relative, so that the volume may be mounted elsewhere for the serving framework.
+    """
+
+    def __init__(self, folder: Path, *, cache: Path, private: Path) -> None:
+        self._folder = folder
+        self._cache = cache.absolute()
+        self._private = private.absolute()
+
+    def ensure(self) -> None:
+        """Make the folders. Raises `Unavailable` naming the one that cannot be made."""
+        for folder in (self._folder, self._private):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise Unavailable(f"cannot make {folder}: {error.strerror or error}") from error
+
+    def linked(self) -> Mapping[ModelName, str]:
+        """Return the content id behind each of our links; `FAILURE_CONTENT` for a stand-in."""
+        found: dict[ModelName, str] = {}
+        for path in self._paths():
+            content = self._find_content(path) if path.is_symlink() else None
+            if content is not None:
+                found[ModelName(path.name)] = content
+        return found
+
+    def link(self, model: ModelName, content: str) -> None:
+        """Put a content of the cache at the model's name, in one step.
+
+        Raises `Invalid` when a folder that is not ours is there, `Unavailable` for the disk.
+        """
+        self._point(model, self._cache / content / CONTENT_FOLDER)
+
+    def link_failure(self, model: ModelName, reason: str) -> None:
+        """Put a stand-in at the model's name whose load fails with `reason`.
+
+        The serving framework reports a model by its repository folder only, and a configuration
+        that names a backend which does not exist fails with that name: the one way to be heard.
+        """
+        folder = self._private / _FAILED / model
+        (folder / "1").mkdir(parents=True, exist_ok=True)
+        (folder / "config.pbtxt").write_text(_failing_config(model, reason), encoding="utf-8")
+        self._point(model, folder)
+
+    def remove(self, model: ModelName) -> None:
+        """Take our link away, and a stand-in's files; absent is success."""
+        path = self._folder / model
+        if path.is_symlink():
+            path.unlink()
+        self.forget_failure(model)
+
+    def forget_failure(self, model: ModelName) -> None:
+        remove_tree(self._private / _FAILED / model)
+
+    def _paths(self) -> list[Path]:
+        try:
+            return sorted(self._folder.iterdir())
+        except OSError as error:
+            raise Unavailable(f"cannot list {self._folder}: {error.strerror or error}") from error
+
+    def _point(self, model: ModelName, target: Path) -> None:
+        path = self._folder / model
+        if path.exists() and not path.is_symlink():
+            raise Invalid(Problem(str(path), "was put into the repository by somebody else"))
+        new = self._private / f"link-{model}"
+        try:
+            new.unlink(missing_ok=True)
+            new.symlink_to(os.path.relpath(target, self._folder.absolute()))
+            new.replace(path)
+        except OSError as error:
+            raise Unavailable(f"cannot link {path}: {error.strerror or error}") from error
+
+    def _find_content(self, path: Path) -> str | None:
+        target = Path(os.path.normpath(self._folder.absolute() / path.readlink()))
+        if target.parent == self._private / _FAILED:
+            return FAILURE_CONTENT
+        if target.name == CONTENT_FOLDER and target.parent.parent == self._cache:
+            return target.parent.name
+        return None
+
+
+def _failing_config(model: ModelName, reason: str) -> str:
+    plain = "".join(letter if " " <= letter <= "~" else " " for letter in reason)[:_MAX_REASON]
+    backend = json.dumps(f"model-sync: {plain}")
+    return f"name: {json.dumps(model)}\nbackend: {backend}\n"
