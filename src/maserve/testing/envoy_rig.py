@@ -153,6 +153,7 @@ class StubReplica:
 
     name: str
     delay_s: float = 0.0
+    dies_on_request: bool = False
     seen: list[tuple[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     _runner: web.AppRunner | None = None
@@ -199,6 +200,8 @@ class StubReplica:
         self.seen.append((request.method, request.raw_path))
         self.headers.append({key.lower(): value for key, value in request.headers.items()})
         body = await request.read()
+        if self.dies_on_request and request.transport is not None:
+            request.transport.abort()
         await asyncio.sleep(self.delay_s)
         model = request.path.removeprefix("/v2/models/").partition("/")[0]
         answer = {
