@@ -3,42 +3,17 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from maserve.base.clock import Clock
 from maserve.base.keys import Key
+from maserve.client import Applied, Change
 from maserve.host.http import Answer
 from maserve.resource import Resource
 from maserve.wire import ext
 
 DEFAULT_API_ADDRESS = "127.0.0.1:15566"
 DEFAULT_GATEWAY_ADDRESS = "127.0.0.1:8880"
-
-
-class ChangeType(StrEnum):
-    """What a watch tells; SYNCED ends the objects that were there when it began."""
-
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-    SYNCED = "SYNCED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One step; `object` is None only for SYNCED."""
-
-    type: ChangeType
-    object: Resource | None
-
-
-class Outcome(StrEnum):
-    """What applying an object did."""
-
-    CREATED = "created"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
 
 
 class Api(Protocol):
@@ -52,21 +27,19 @@ class Api(Protocol):
         """Return objects by namespace and name; an empty namespace means all."""
         ...
 
-    async def apply(self, resource: Resource, *, dry_run: bool) -> Outcome:
+    async def apply(self, resource: Resource, *, dry_run: bool) -> tuple[Resource, Applied]:
         """Create the object or bring its metadata and spec to what `resource` says."""
         ...
 
-    async def delete(self, kind: type[Resource], key: Key) -> None:
-        """Ask for the deletion. Raises `NotFound`."""
+    async def delete(self, kind: type[Resource], key: Key, *, uid: str) -> None:
+        """Ask for the deletion of that very object. Raises `NotFound`."""
         ...
 
-    def watch(self, kind: type[Resource], key: Key) -> AsyncIterator[Change]:
+    def watch(self, kind: type[Resource], key: Key) -> AsyncIterator[Change[Resource]]:
         """Yield the objects of that namespace and name (empty: all), SYNCED, then changes."""
         ...
 
-    async def describe(
-        self, kind: type[Resource], key: Key
-    ) -> tuple[Resource, ext.DescribeResponse]:
+    async def describe(self, kind: type[Resource], key: Key) -> ext.DescribeResponse:
         """Return an object and what it looks like in its clusters. Raises `NotFound`."""
         ...
 

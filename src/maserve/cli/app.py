@@ -26,11 +26,12 @@ from maserve.cli.options import (
     Namespace,
     Timeout,
 )
+from maserve.cli.outside import system_outside
 from maserve.cli.predict import predict, read_request
 from maserve.cli.screen import Screen
 from maserve.cli.session import CommandError, Exit, Session, session_of
 from maserve.cli.wait import Wait, wait_for
-from maserve.resource import get_kind
+from maserve.resource import Resource, decode, get_kind
 from maserve.wire import ext
 
 Kind = Annotated[str, typer.Argument(help="Such as Deployment, inference_server or models.")]
@@ -44,6 +45,11 @@ Files = Annotated[
 ]
 
 _DEFAULT_TIMEOUT: Any = DEFAULT_TIMEOUT
+
+
+def build_app() -> typer.Typer:
+    """Return the client commands over the real API server, gateway and clock."""
+    return build_app_over(system_outside())
 
 
 def build_app_over(outside: Outside) -> typer.Typer:
@@ -160,7 +166,9 @@ def _describe(
     session = session_of(context)
 
     async def work(api: Api) -> Exit:
-        found, view = await api.describe(get_kind(kind).message, Key(namespace, name))
+        known = get_kind(kind).message
+        view = await api.describe(known, Key(namespace, name))
+        found: Resource = decode(known, view.object.value)
         for line in render(found, view, session.outside.clock.now()):
             session.screen.out(line)
         return Exit.OK

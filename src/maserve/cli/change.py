@@ -32,7 +32,7 @@ async def apply_all(
     for document in documents:
         name = title(document.resource)
         try:
-            outcome = await api.apply(document.resource, dry_run=dry_run)
+            _, outcome = await api.apply(document.resource, dry_run=dry_run)
         except Unavailable:
             raise
         except Error as error:
@@ -63,7 +63,7 @@ async def delete_one(api: Api, session: Session, kind: Kind, key: Key, how: Dele
     name = f"{kind.name} {key}"
     try:
         there = await api.get(kind.message, key)
-        await api.delete(kind.message, key)
+        await api.delete(kind.message, key, uid=there.metadata.uid)
     except NotFound:
         if not how.ignore_missing:
             raise

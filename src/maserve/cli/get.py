@@ -7,9 +7,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from maserve.base.keys import Key
-from maserve.cli.api import Api, Change, ChangeType
+from maserve.cli.api import Api
 from maserve.cli.session import Exit, Session
 from maserve.cli.tables import Layout, align, cells, headings, layout
+from maserve.client import Change, ChangeType
 from maserve.resource import API_VERSION, Kind, Resource, to_shown_json, to_yaml
 
 
@@ -73,7 +74,7 @@ class _Feed:
         self._layout: Layout | None = None
         self._synced = False
 
-    def take(self, change: Change) -> None:
+    def take(self, change: Change[Resource]) -> None:
         if change.type is ChangeType.SYNCED and not self._synced:
             self._synced = True
             self._begin()

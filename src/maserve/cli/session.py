@@ -48,24 +48,24 @@ class Session:
             async with self.outside.connect(address) as api:
                 return await work(api)
 
-        with self.telling_errors(address):
+        with self.telling_errors():
             raise typer.Exit(int(asyncio.run(connected())))
 
     @contextmanager
-    def telling_errors(self, address: str = "") -> Iterator[None]:
+    def telling_errors(self) -> Iterator[None]:
         """End the program with a line for the user when something goes wrong inside."""
         try:
             yield
         except Error as error:
-            self._tell(error, address)
+            self._tell(error)
             code = error.code if isinstance(error, CommandError) else Exit.FAILED
             raise typer.Exit(int(code)) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(int(Exit.INTERRUPTED)) from error
 
-    def _tell(self, error: Error, address: str) -> None:
+    def _tell(self, error: Error) -> None:
         if not isinstance(error, CommandError):
-            self.screen.error(explain(error, address))
+            self.screen.error(explain(error))
             return
         for line in error.text.splitlines():
             self.screen.error(line)
@@ -79,16 +79,12 @@ def session_of(context: typer.Context) -> Session:
     return session
 
 
-def explain(error: Error, address: str = "") -> str:
+def explain(error: Error) -> str:
     """Return an error as one line that ends with the next step where there is one."""
     text = " ".join(str(error).split())
     match error:
         case Unavailable():
-            where = f" at {address}" if address else ""
-            return (
-                f"cannot reach the API server{where}: {text}; is `maserve up` running there? "
-                "(--api-address or MASERVE_API_ADDRESS names another)"
-            )
+            return f"{text}; --api-address or MASERVE_API_ADDRESS names another API server"
         case NotFound():
             return f"{text}; `maserve get {error.kind} -A` lists those there are"
         case Conflict() | Exists():

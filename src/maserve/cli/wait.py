@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from maserve.base.durations import render_duration
 from maserve.base.errors import Expired, NotFound, Unavailable
 from maserve.base.keys import Key
-from maserve.cli.api import Api, Change, ChangeType, Outside
+from maserve.cli.api import Api, Outside
 from maserve.cli.fields import progress
 from maserve.cli.goals import Aspect, Goal, dead_end, is_met
 from maserve.cli.screen import Progress
 from maserve.cli.session import CommandError, Exit
+from maserve.client import Change, ChangeType
 from maserve.resource import Kind, Resource
 
 RETRY_S = 1.0
@@ -75,7 +76,7 @@ class _Judge:
         """Start over with a new watch, which tells of existing objects again."""
         self._present = False
 
-    def sees(self, change: Change) -> bool:
+    def sees(self, change: Change[Resource]) -> bool:
         self.told = True
         if change.type is ChangeType.SYNCED:
             return not self._present and self._gone(was_there=bool(self._uid))

@@ -7,17 +7,23 @@ from dataclasses import dataclass, field
 
 from typer.testing import CliRunner, Result
 
-from maserve.base.errors import NotFound, Unavailable
+from maserve.base.errors import Conflict, NotFound, Unavailable
 from maserve.base.keys import Key
-from maserve.cli.api import Api, Change, ChangeType, Outcome, Outside
+from maserve.cli.api import Api, Outside
 from maserve.cli.app import build_app_over
+from maserve.client import Applied, Change, ChangeType
 from maserve.host.http import Answer
 from maserve.resource import Resource, clone, key_of, kind_of
 from maserve.testing.clock import FakeClock
 from maserve.wire import ext
 
-Step = Change | BaseException
+Step = Change[Resource] | BaseException
 """What a watch goes on with after the objects that are there: a change, or how it breaks."""
+
+
+def a_change(type: ChangeType, object: Resource | None) -> Change[Resource]:  # noqa: A002
+    """Return a step of a watch."""
+    return Change(type=type, object=object, version="1")
 
 
 @dataclass
@@ -52,7 +58,7 @@ class FakeApi:
     async def list(self, kind: type[Resource], namespace: str) -> tuple[Resource, ...]:
         return self._there(kind, Key(namespace, ""))
 
-    async def apply(self, resource: Resource, *, dry_run: bool) -> Outcome:
+    async def apply(self, resource: Resource, *, dry_run: bool) -> tuple[Resource, Applied]:
         name = resource.metadata.name
         if name in self.refuse:
             raise self.refuse[name]
@@ -61,21 +67,23 @@ class FakeApi:
         if not dry_run:
             self.put(resource)
         if before is None:
-            return Outcome.CREATED
-        return Outcome.UNCHANGED if before == resource else Outcome.UPDATED
+            return resource, Applied.CREATED
+        return resource, Applied.UNCHANGED if before == resource else Applied.UPDATED
 
-    async def delete(self, kind: type[Resource], key: Key) -> None:
+    async def delete(self, kind: type[Resource], key: Key, *, uid: str) -> None:
         gone = await self.get(kind, key)
+        if uid not in ("", gone.metadata.uid):
+            raise Conflict(kind.DESCRIPTOR.name, key)
         self.calls.append(f"delete {kind.DESCRIPTOR.name} {key.name}")
         del self.objects[kind, key]
-        self.steps.append(Change(type=ChangeType.DELETED, object=gone))
+        self.steps.append(a_change(ChangeType.DELETED, gone))
 
-    async def watch(self, kind: type[Resource], key: Key) -> AsyncIterator[Change]:
+    async def watch(self, kind: type[Resource], key: Key) -> AsyncIterator[Change[Resource]]:
         if self.on_watch:
             self.on_watch.pop(0)()
         for there in self._there(kind, key):
-            yield Change(type=ChangeType.ADDED, object=there)
-        yield Change(type=ChangeType.SYNCED, object=None)
+            yield a_change(ChangeType.ADDED, there)
+        yield a_change(ChangeType.SYNCED, None)
         while self.steps:
             step = self.steps.pop(0)
             if isinstance(step, BaseException):
@@ -83,10 +91,11 @@ class FakeApi:
             yield step
         await asyncio.Event().wait()
 
-    async def describe(
-        self, kind: type[Resource], key: Key
-    ) -> tuple[Resource, ext.DescribeResponse]:
-        return await self.get(kind, key), self.views.get(key, ext.DescribeResponse())
+    async def describe(self, kind: type[Resource], key: Key) -> ext.DescribeResponse:
+        view = ext.DescribeResponse()
+        view.MergeFrom(self.views.get(key, view))
+        view.object.Pack(await self.get(kind, key))
+        return view
 
     async def logs(self, request: ext.LogsRequest) -> AsyncIterator[ext.LogsResponse]:
         self.log_requests.append(request)

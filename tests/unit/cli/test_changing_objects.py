@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from maserve.base.errors import Conflict, Invalid, Problem, Unavailable
-from maserve.cli.api import Change, ChangeType
-from maserve.testing.command_line import CommandLine
+from maserve.client import ChangeType
+from maserve.testing.command_line import CommandLine, a_change
 from maserve.wire import meta, v2
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -137,12 +137,12 @@ def test_an_empty_folder_is_an_error(maserve: CommandLine, tmp_path: Path) -> No
 
 
 def test_an_unreachable_api_server_is_told_with_the_next_step(maserve: CommandLine) -> None:
-    maserve.connect_error = Unavailable("connection refused")
+    maserve.connect_error = Unavailable("nobody at 127.0.0.1:1")
     result = maserve("get", "model", "--api-address", "127.0.0.1:1")
     assert result.exit_code == 1
     assert result.stderr == (
-        "error: cannot reach the API server at 127.0.0.1:1: connection refused; is `maserve up` "
-        "running there? (--api-address or MASERVE_API_ADDRESS names another)\n"
+        "error: nobody at 127.0.0.1:1; "
+        "--api-address or MASERVE_API_ADDRESS names another API server\n"
     )
 
 
@@ -211,7 +211,7 @@ def test_a_wait_says_when_it_is_over(maserve: CommandLine) -> None:
     serving = a_server()
     serving.status.state = v2.INFERENCE_SERVER_STATE_SERVING
     maserve.api.put(a_server())
-    maserve.api.steps = [Change(type=ChangeType.MODIFIED, object=serving)]
+    maserve.api.steps = [a_change(ChangeType.MODIFIED, serving)]
     result = maserve("wait", "inferenceserver", "s", "--for=state=serving")
     assert (result.exit_code, result.stdout) == (
         0,

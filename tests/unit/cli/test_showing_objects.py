@@ -5,10 +5,10 @@ import json
 import pytest
 import yaml
 
-from maserve.cli.api import Change, ChangeType
+from maserve.client import ChangeType
 from maserve.resource import Resource
 from maserve.testing.clock import EPOCH
-from maserve.testing.command_line import CommandLine
+from maserve.testing.command_line import CommandLine, a_change
 from maserve.wire import api, meta, v2, wkt
 
 START = int(EPOCH.timestamp())
@@ -226,8 +226,8 @@ def test_watching_goes_on_with_each_change(maserve: CommandLine) -> None:
     maserve.api.put(a_deployment("digits"))
     gone = a_deployment("digits", "CLEAN_UP_COMPLETE")
     maserve.api.steps = [
-        Change(type=ChangeType.MODIFIED, object=a_deployment("digits", "PLACEMENT")),
-        Change(type=ChangeType.DELETED, object=gone),
+        a_change(ChangeType.MODIFIED, a_deployment("digits", "PLACEMENT")),
+        a_change(ChangeType.DELETED, gone),
         KeyboardInterrupt(),
     ]
     result = maserve("get", "deployment", "--watch")

@@ -4,13 +4,14 @@ import pytest
 
 from maserve.base.errors import Expired, NotFound, Unavailable
 from maserve.base.keys import Key
-from maserve.cli.api import Change, ChangeType, Outside
+from maserve.cli.api import Outside
 from maserve.cli.goals import parse_goal
 from maserve.cli.session import CommandError, Exit
 from maserve.cli.wait import Wait, wait_for
-from maserve.resource import get_kind
+from maserve.client import Change, ChangeType
+from maserve.resource import Resource, get_kind
 from maserve.testing.clock import LoopClock
-from maserve.testing.command_line import CommandLine, FakeApi, FakeGateway
+from maserve.testing.command_line import CommandLine, FakeApi, FakeGateway, a_change
 from maserve.wire import meta, v2
 
 pytestmark = pytest.mark.looptime
@@ -26,12 +27,12 @@ def a_server(state: str = "CREATING", uid: str = "u1") -> v2.InferenceServer:
     )
 
 
-def modified(server: v2.InferenceServer) -> Change:
-    return Change(type=ChangeType.MODIFIED, object=server)
+def modified(server: v2.InferenceServer) -> Change[Resource]:
+    return a_change(ChangeType.MODIFIED, server)
 
 
-def deleted(server: v2.InferenceServer) -> Change:
-    return Change(type=ChangeType.DELETED, object=server)
+def deleted(server: v2.InferenceServer) -> Change[Resource]:
+    return a_change(ChangeType.DELETED, server)
 
 
 async def wait(api: FakeApi, goal: str, *, timeout_s: float = 60.0, uid: str = "") -> list[str]:
