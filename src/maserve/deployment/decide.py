@@ -9,6 +9,7 @@ from enum import StrEnum
 from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
+    FINISHED_FOR,
     RETRY,
     ROLLBACK_REASON,
     ROLLOUT_COUNT,
@@ -27,6 +28,7 @@ from maserve.wire import v2
 
 _INVALID = v2.DEPLOYMENT_STAGE_INVALID
 _ROLLING_BACK = v2.DEPLOYMENT_STAGE_ROLLBACK_IN_PROGRESS
+_AT_REST = (v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE)
 
 
 class Lifecycle(StrEnum):
@@ -68,7 +70,7 @@ def decide(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
         return _begin_rollback(deployment, ROLLOUT_FAILED, _failed_message(deployment))
     if _is_new_desired(deployment):
         return _begin_rollout(deployment)
-    if stage in (v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE):
+    if stage in _AT_REST:
         return Lifecycle.STEADY
     return Lifecycle.NOTHING
 
@@ -113,7 +115,7 @@ def _go_on(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
         if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
             text = f"desired model changed from {candidate(deployment)} to {desired(deployment)}"
             return _begin_rollback(deployment, DESIRED_CHANGED, f"{text}; rolling back first")
-        if not gate.healthy and current(deployment):
+        if not gate.healthy and current(deployment) and _has_candidate_to_undo(deployment):
             text = f"health gate failed while rolling out {candidate(deployment)}"
             return _begin_rollback(
                 deployment, ALERT_FIRED, f"{text}; rolling back to {current(deployment)}"
@@ -153,8 +155,6 @@ def _is_new_desired(deployment: v2.Deployment) -> bool:
     status = deployment.status
     if not desired(deployment) or deployment.spec.deletion_spec.deleted:
         return False
-    if not (status.stage == _INVALID or is_terminal(status.stage)):
-        return False
     if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
         return True
     return _is_retry(deployment)
@@ -165,16 +165,18 @@ def _is_retry(deployment: v2.Deployment) -> bool:
     status = deployment.status
     annotations = deployment.metadata.annotations
     asked = annotations.get(RETRY, "")
-    started = annotations.get(STARTED_FOR, "")
-    undone = not same_revision(status.candidate_revision, status.current_revision)
-    return bool(asked) and undone and not started.endswith(f"+{asked}")
+    finished = annotations.get(FINISHED_FOR, "")
+    is_live = same_revision(status.candidate_revision, status.current_revision)
+    failed = not is_live or status.stage not in _AT_REST
+    return bool(asked) and failed and not finished.endswith(f"+{asked}")
 
 
 def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
     status = deployment.status
     status.candidate_revision.CopyFrom(deployment.spec.desired_revision)
     set_annotation(deployment, ROLLBACK_REASON, None)
-    if same_revision(status.candidate_revision, status.current_revision):
+    is_live = same_revision(status.candidate_revision, status.current_revision)
+    if is_live and status.stage in _AT_REST:
         return _settle(deployment)
     request = rollout_request(deployment)
     if deployment.metadata.annotations.get(STARTED_FOR) != request:
@@ -188,7 +190,11 @@ def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
 
 
 def _settle(deployment: v2.Deployment) -> Lifecycle:
-    """Rest: the current revision is wanted again after another was tried."""
+    """Rest: the current revision is wanted again after another was tried and undone.
+
+    Where the undoing failed, or the stage was lost, nobody knows what is left: then the current
+    revision is rolled out again, which changes nothing that is in place already.
+    """
     deployment.status.message = ""
     return Lifecycle.STEADY
 

@@ -35,6 +35,9 @@ HEALTH_GATE_REASON = "deployment.michelangelo.ai/health-gate-reason"
 STARTED_FOR = "deployment.michelangelo.ai/rollout-started-for"
 """Which request started the rollout under way: makes counting rollouts repeatable after a crash."""
 
+FINISHED_FOR = "deployment.michelangelo.ai/rollout-finished-for"
+"""The request whose rollout has ended, well or not: only then is a retry text used up."""
+
 RETRY = "deployment.michelangelo.ai/retry"
 """A user changes this to try the same desired revision again after a failure.
 

@@ -1,7 +1,13 @@
 """What entering a stage does to a Deployment (behaviour 5.4)."""
 
 from maserve.deployment.decide import Lifecycle
-from maserve.deployment.keys import HEALTH_GATE_REASON, PLACEMENT, is_terminal
+from maserve.deployment.keys import (
+    FINISHED_FOR,
+    HEALTH_GATE_REASON,
+    PLACEMENT,
+    STARTED_FOR,
+    is_terminal,
+)
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 
@@ -26,6 +32,9 @@ def enter_stage(deployment: v2.Deployment) -> None:
     status = deployment.status
     if not is_terminal(status.stage):
         return
+    set_annotation(
+        deployment, FINISHED_FOR, deployment.metadata.annotations.get(STARTED_FOR) or None
+    )
     if status.stage == v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE:
         status.current_revision.CopyFrom(status.candidate_revision)
         status.message = ""
