@@ -10,6 +10,7 @@ from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
     FINISHED_FOR,
+    PLACED_ON,
     RETRY,
     ROLLBACK_REASON,
     ROLLOUT_COUNT,
@@ -90,7 +91,8 @@ def _wants_cleanup(deployment: v2.Deployment) -> bool:
         return True
     if status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_IN_PROGRESS:
         return True
-    placed = bool(candidate(deployment) or current(deployment))
+    recorded = deployment.metadata.annotations.get(PLACED_ON, "")
+    placed = bool(candidate(deployment) or current(deployment) or recorded)
     unwanted = deployment.spec.deletion_spec.deleted or not desired(deployment)
     return placed and (unwanted or has_moved(deployment))
 

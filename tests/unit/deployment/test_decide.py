@@ -116,6 +116,13 @@ def test_row_1_cleans_a_first_candidate_too() -> None:
     assert decide(deployment, HEALTHY) is Lifecycle.CLEANUP
 
 
+@pytest.mark.parametrize("change", [mark_deleted, clear_desired, move_away])
+def test_row_1_what_is_placed_is_cleaned_though_its_status_was_lost(change: Change) -> None:
+    deployment = changed(a_deployment(desired="m1", placed=["c1"]), change)
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.CLEANUP
+
+
 def test_a_cleanup_that_has_started_is_finished_first() -> None:
     deployment = a_deployment(desired="m2", candidate="m1", current="m1", stage=CLEANING)
 
