@@ -20,6 +20,7 @@ from maserve.envoy.check import check_addresses, check_name, check_rules
 from maserve.envoy.layout import Layout, table_name
 from maserve.envoy.ledger import Ledger
 from maserve.envoy.process import EnvoyProcess, check_address_free
+from maserve.envoy.render import Renderer
 from maserve.envoy.snapshot import is_shadowed, route_scope
 from maserve.envoy.state import RouteState, State
 from maserve.envoy.swap import Rejected, Swapper
@@ -90,8 +91,10 @@ class DataPlane:
             clock=clock,
             rng=rng,
         )
+        renderer = Renderer(self._layout, settings)
         self._swapper = Swapper(
             self._layout,
+            renderer=renderer,
             admin=admin,
             process=self.process,
             worker=self._worker,
@@ -99,7 +102,7 @@ class DataPlane:
             timeout_s=settings.acknowledge_timeout_s,
         )
         self._ledger = Ledger(
-            settings, self._layout, swapper=self._swapper, worker=self._worker, clock=clock
+            self._layout, renderer=renderer, swapper=self._swapper, worker=self._worker, clock=clock
         )
         self._stack = AsyncExitStack()
 
@@ -213,8 +216,7 @@ class DataPlane:
         for _ in range(_PORT_TRIES - 1):
             try:
                 await self._open_listener(cluster, port)
-            except Rejected as error:
-                log.warning("listener refused", cluster=cluster, port=port, error=str(error))
+            except Rejected:
                 (port,) = await self._worker.call(self._ports.replace, _owner(cluster), 1)
             else:
                 return LOOPBACK, port

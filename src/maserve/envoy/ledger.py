@@ -13,10 +13,10 @@ import structlog
 from maserve.base.clock import Clock
 from maserve.base.errors import Error, Unavailable
 from maserve.envoy.layout import Layout
-from maserve.envoy.snapshot import Snapshot, build_snapshot
+from maserve.envoy.render import Renderer
+from maserve.envoy.snapshot import Snapshot
 from maserve.envoy.state import State, parse_state, render_state
 from maserve.envoy.swap import Rejected, Swapper
-from maserve.envoy.types import EnvoySettings
 from maserve.host import Worker, find_bytes, write_atomically
 
 _REPAIR_S = 1.0
@@ -39,14 +39,14 @@ class Ledger:
 
     def __init__(
         self,
-        settings: EnvoySettings,
         layout: Layout,
         *,
+        renderer: Renderer,
         swapper: Swapper,
         worker: Worker,
         clock: Clock,
     ) -> None:
-        self._settings = settings
+        self._renderer = renderer
         self._layout = layout
         self._swapper = swapper
         self._worker = worker
@@ -142,7 +142,7 @@ class Ledger:
         _fail(applied, error)
 
     async def _snapshot(self) -> Snapshot:
-        return await self._worker.call(build_snapshot, self.state, self._layout, self._settings)
+        return await self._worker.call(self._renderer.snapshot, self.state)
 
 
 def _apply(state: State, batch: Sequence[_Request]) -> tuple[State, list[_Request]]:

@@ -82,11 +82,9 @@ def _build_gateway_rule(rule: TableRule, settings: EnvoySettings) -> list[Resour
 
 def _build_cluster_rule(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
     """Serve the gateway's requests by namespace, others (without one) by the oldest route."""
-    passing = _build_passing(rule, settings)
-    scoped = [_with_header(route, _namespace_is(rule.ref.namespace)) for route in passing]
-    if rule.is_shadowed:
-        return scoped
-    return scoped + [_with_header(route, _NO_NAMESPACE) for route in passing]
+    build_match = _namespace_is if rule.is_shadowed else _namespace_is_or_missing
+    header = build_match(rule.ref.namespace)
+    return [_with_header(route, header) for route in _build_passing(rule, settings)]
 
 
 def _build_passing(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
@@ -198,8 +196,15 @@ def _namespace_is(namespace: str) -> Resource:
     return {"name": NAMESPACE_HEADER, "string_match": {"exact": namespace}}
 
 
+def _namespace_is_or_missing(namespace: str) -> Resource:
+    return {
+        "name": NAMESPACE_HEADER,
+        "string_match": {"safe_regex": {"regex": f"({re.escape(namespace)})?"}},
+        "treat_missing_header_as_empty": True,
+    }
+
+
 _ANY_NAMESPACE: Resource = {"name": NAMESPACE_HEADER, "present_match": True}
-_NO_NAMESPACE: Resource = {"name": NAMESPACE_HEADER, "present_match": False}
 
 # Headers that Envoy adds for its own use and that say something about this machine.
 _INTERNAL_HEADERS = ["x-envoy-external-address", "x-envoy-original-path", "x-envoy-internal"]

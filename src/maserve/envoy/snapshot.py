@@ -18,7 +18,7 @@ from maserve.envoy.manifest import (
     build_listener,
     build_service_cluster,
 )
-from maserve.envoy.route_manifest import TableRule, build_table
+from maserve.envoy.route_manifest import TableRule
 from maserve.envoy.state import State
 from maserve.envoy.types import LOOPBACK, Address, EnvoySettings, RouteRef, ServiceRef
 
@@ -43,13 +43,26 @@ class DiscoveryFile:
     text: str
 
 
-def build_snapshot(state: State, layout: Layout, settings: EnvoySettings) -> Snapshot:
-    """Render the state. Services that only a rule names are there, without addresses."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileContent:
+    """What one discovery file holds, and the scope of the statistics that tell its version."""
+
+    path: Path
+    scope: str
+    resources: tuple[Resource, ...]
+
+
+def build_snapshot(
+    state: State,
+    tables: Mapping[ClusterId | None, Resource],
+    layout: Layout,
+    settings: EnvoySettings,
+) -> Snapshot:
+    """Render the state with its route tables (see `tables_of`).
+
+    Services that only a rule names are there, without addresses.
+    """
     services = {ref: state.services.get(ref, ()) for ref in _all_services(state)}
-    tables: dict[ClusterId | None, Address] = {None: settings.gateway} | {
-        cluster: Address(host=LOOPBACK, port=port)
-        for cluster, port in sorted(state.listeners.items())
-    }
     return Snapshot(
         clusters={
             service_name(ref): build_service_cluster(
@@ -64,21 +77,23 @@ def build_snapshot(state: State, layout: Layout, settings: EnvoySettings) -> Sna
             service_name(ref): build_endpoints(service_name(ref), addresses)
             for ref, addresses in services.items()
         },
-        routes={
-            table_name(cluster): build_table(cluster, table_rules(state, cluster), settings)
-            for cluster in tables
-        },
+        routes={table_name(cluster): tables[cluster] for cluster in tables_of(state)},
         listeners={
             table_name(cluster): build_listener(
                 table_name(cluster),
-                address=address,
+                address=_listener_address(cluster, state, settings),
                 routes_file=layout.routes(table_name(cluster)),
                 is_gateway=cluster is None,
                 settings=settings,
             )
-            for cluster, address in tables.items()
+            for cluster in tables_of(state)
         },
     )
+
+
+def tables_of(state: State) -> tuple[ClusterId | None, ...]:
+    """Return whose route tables there are: the gateway's (None) and the local clusters'."""
+    return (None, *sorted(state.listeners))
 
 
 def table_rules(state: State, cluster: ClusterId | None) -> tuple[TableRule, ...]:
@@ -123,20 +138,29 @@ def steps(old: Snapshot, new: Snapshot) -> tuple[Snapshot, ...]:
     return tuple(_without_repeats((make, turn, close, new), last=old))
 
 
-def files(snapshot: Snapshot, layout: Layout) -> tuple[DiscoveryFile, ...]:
-    """Return the files of a snapshot in the order of writing: what is named comes first."""
+def contents(snapshot: Snapshot, layout: Layout) -> tuple[FileContent, ...]:
+    """Return what all files hold in the order of writing: what is named comes first."""
+    clusters, listeners = snapshot.clusters.values(), snapshot.listeners.values()
     return (
         *(
-            _file(layout.endpoints(name), f"cluster.{name}", [resource])
+            _content(layout.endpoints(name), f"cluster.{name}", [resource])
             for name, resource in snapshot.endpoints.items()
         ),
-        _file(layout.clusters, "cluster_manager.cds", snapshot.clusters.values()),
+        _content(layout.clusters, "cluster_manager.cds", clusters),
         *(
-            _file(layout.routes(name), route_scope(name), [resource])
+            _content(layout.routes(name), route_scope(name), [resource])
             for name, resource in snapshot.routes.items()
         ),
-        _file(layout.listeners, "listener_manager.lds", snapshot.listeners.values()),
+        _content(layout.listeners, "listener_manager.lds", listeners),
     )
+
+
+def build_file(content: FileContent) -> DiscoveryFile:
+    """Render one file; its version is a hash of what it holds."""
+    body = json.dumps(content.resources, sort_keys=True, separators=(",", ":"))
+    version = hashlib.sha256(body.encode()).hexdigest()[:16]
+    text = f'{{"version_info":"{version}","resources":{body}}}'
+    return DiscoveryFile(path=content.path, scope=content.scope, version=version, text=text)
 
 
 def route_scope(table: str) -> str:
@@ -160,8 +184,11 @@ def _without_repeats(snapshots: Iterable[Snapshot], *, last: Snapshot) -> Iterab
         last = snapshot
 
 
-def _file(path: Path, scope: str, resources: Iterable[Resource]) -> DiscoveryFile:
-    body = json.dumps(list(resources), sort_keys=True, separators=(",", ":"))
-    version = hashlib.sha256(body.encode()).hexdigest()[:16]
-    text = f'{{"version_info":"{version}","resources":{body}}}'
-    return DiscoveryFile(path=path, scope=scope, version=version, text=text)
+def _content(path: Path, scope: str, resources: Iterable[Resource]) -> FileContent:
+    return FileContent(path=path, scope=scope, resources=tuple(resources))
+
+
+def _listener_address(cluster: ClusterId | None, state: State, settings: EnvoySettings) -> Address:
+    if cluster is None:
+        return settings.gateway
+    return Address(host=LOOPBACK, port=state.listeners[cluster])

@@ -6,14 +6,15 @@ Invariant: a step is taken only after Envoy has acknowledged the one before.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from maserve.base.clock import Clock
 from maserve.base.errors import Unavailable
 from maserve.envoy.admin import Admin
 from maserve.envoy.layout import Layout
 from maserve.envoy.manifest import Resource, build_address
-from maserve.envoy.process import EnvoyProcess
-from maserve.envoy.snapshot import DiscoveryFile, Snapshot, files, steps
+from maserve.envoy.render import Renderer
+from maserve.envoy.snapshot import DiscoveryFile, Snapshot, steps
 from maserve.envoy.types import Address
 from maserve.host import Worker, log_size_bytes, read_log_from
 
@@ -26,6 +27,15 @@ class Rejected(Unavailable):
     """Envoy has refused a resource; the sentence has its reason."""
 
 
+class Epoch(Protocol):
+    """Tells one process of Envoy from the next."""
+
+    @property
+    def epoch(self) -> int:
+        """Return a number that differs once the process is another one."""
+        ...
+
+
 class Swapper:
     """Knows what is on disk and what the running Envoy has acknowledged of it."""
 
@@ -33,13 +43,15 @@ class Swapper:
         self,
         layout: Layout,
         *,
+        renderer: Renderer,
         admin: Admin,
-        process: EnvoyProcess,
+        process: Epoch,
         worker: Worker,
         clock: Clock,
         timeout_s: float,
     ) -> None:
         self._layout = layout
+        self._renderer = renderer
         self._admin = admin
         self._process = process
         self._worker = worker
@@ -55,7 +67,7 @@ class Swapper:
     async def load(self) -> None:
         """Learn what is on disk, which is what an adopted Envoy runs."""
         self._on_disk = await self._worker.call(_read_snapshot, self._layout)
-        self._written = await self._worker.call(_read_versions, self._on_disk, self._layout)
+        self._written = await self._worker.call(self._read_versions)
 
     def has_listener_at(self, address: Address) -> bool:
         """Tell whether a listener on disk has that address."""
@@ -66,7 +78,7 @@ class Swapper:
         """Write everything at once: for an Envoy that does not run yet."""
         listed = await self._aim_at(snapshot)
         await self._write(snapshot, listed)
-        await self._worker.call(_remove_others, self._layout, listed)
+        await self._remove_others(listed)
 
     async def publish(self, snapshot: Snapshot) -> None:
         """Bring Envoy to `snapshot` and return once it runs.
@@ -75,9 +87,9 @@ class Swapper:
         """
         listed = await self._aim_at(snapshot)
         for step in steps(self._on_disk, snapshot)[:-1]:
-            await self._take(step, await self._worker.call(files, step, self._layout))
+            await self._take(step, await self._worker.call(self._renderer.files, step))
         await self._take(snapshot, listed)
-        await self._worker.call(_remove_others, self._layout, listed)
+        await self._remove_others(listed)
 
     async def find_acknowledgement(self, scope: str) -> bool | None:
         """Tell whether the running Envoy has what was last aimed at; None for a scope without aim.
@@ -90,7 +102,7 @@ class Swapper:
         return None if version is None else self._known().get(scope) == version
 
     async def _aim_at(self, snapshot: Snapshot) -> Sequence[DiscoveryFile]:
-        listed = await self._worker.call(files, snapshot, self._layout)
+        listed = await self._worker.call(self._renderer.files, snapshot)
         self._aim = {file.scope: file.version for file in listed}
         return listed
 
@@ -102,8 +114,13 @@ class Swapper:
             return
         before = await self._rejections()
         offset = log_size_bytes(self._layout.log)
+        taken = self._on_disk
         await self._write(step, changed)
-        await self._acknowledge(waiting, before, offset)
+        try:
+            await self._acknowledge(waiting, before, offset)
+        except Rejected:
+            self._on_disk = taken  # the way back must not lead over what was refused
+            raise
 
     async def _write(self, step: Snapshot, changed: Sequence[DiscoveryFile]) -> None:
         self._on_disk = step
@@ -145,6 +162,15 @@ class Swapper:
             names = ", ".join(file.scope for file in refused)
             raise Rejected(f"Envoy refused {names}: {reason}")
 
+    async def _remove_others(self, listed: Sequence[DiscoveryFile]) -> None:
+        kept = frozenset(file.path for file in listed)
+        for path in await self._worker.call(_remove_files, self._layout, kept):
+            self._written.pop(path, None)
+
+    def _read_versions(self) -> dict[Path, str]:
+        listed = self._renderer.files(self._on_disk)
+        return {file.path: file.version for file in listed if file.path.exists()}
+
     async def _rejections(self) -> dict[str, int]:
         try:
             return await self._admin.rejections()
@@ -180,12 +206,12 @@ def _write_files(changed: Sequence[DiscoveryFile]) -> None:
             raise Unavailable(f"cannot write {file.path}: {error.strerror or error}") from error
 
 
-def _remove_others(layout: Layout, listed: Sequence[DiscoveryFile]) -> None:
-    kept = {file.path for file in listed}
-    for folder in (layout.endpoints("x").parent, layout.routes("x").parent):
-        for path in folder.glob("*.json"):
-            if path not in kept:
-                path.unlink(missing_ok=True)
+def _remove_files(layout: Layout, kept: frozenset[Path]) -> list[Path]:
+    folders = (layout.endpoints("x").parent, layout.routes("x").parent)
+    found = [path for folder in folders for path in folder.glob("*.json") if path not in kept]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return found
 
 
 def _read_snapshot(layout: Layout) -> Snapshot:
@@ -214,10 +240,6 @@ def _read_resources(path: Path) -> list[Resource]:
         return list(rows)
     except (OSError, ValueError, KeyError, TypeError):
         return []
-
-
-def _read_versions(snapshot: Snapshot, layout: Layout) -> dict[Path, str]:
-    return {file.path: file.version for file in files(snapshot, layout) if file.path.exists()}
 
 
 def _read_reason(log: Path, offset: int) -> str:

@@ -14,7 +14,7 @@ from aiohttp import web
 from maserve.base.clock import Clock, SystemClock
 from maserve.base.keys import ClusterId
 from maserve.base.tasks import run_until
-from maserve.envoy import Address, DataPlane, EnvoySettings, RouteRef, RouteRule
+from maserve.envoy import Address, DataPlane, EnvoySettings, Ports, RouteRef, RouteRule
 from maserve.host import PortBook, Supervisor
 from maserve.testing.load import HttpSender, LoadSettings, LoadSummary, OpenLoopLoad
 
@@ -49,7 +49,12 @@ class Rig:
 
 
 @asynccontextmanager
-async def one_life(folder: Path, settings: EnvoySettings | None = None) -> AsyncIterator[Rig]:
+async def one_life(
+    folder: Path,
+    settings: EnvoySettings | None = None,
+    *,
+    listener_ports: Ports | None = None,
+) -> AsyncIterator[Rig]:
     """Run a data plane in `folder`; leaving lets Envoy run on, as when the control plane ends."""
     clock, rng = SystemClock(), random.Random(1)  # noqa: S311 - spreads ports and restarts
     ports = PortBook(folder / "ports.json", rng=rng)
@@ -57,7 +62,13 @@ async def one_life(folder: Path, settings: EnvoySettings | None = None) -> Async
     given = replace(settings or EnvoySettings(folder=folder / "envoy"), gateway=gateway)
     async with (
         Supervisor(folder / "processes", clock=clock) as supervisor,
-        DataPlane(given, supervisor=supervisor, ports=ports, clock=clock, rng=rng) as plane,
+        DataPlane(
+            given,
+            supervisor=supervisor,
+            ports=listener_ports or ports,
+            clock=clock,
+            rng=rng,
+        ) as plane,
         asyncio.TaskGroup() as group,
     ):
         stop = asyncio.Event()
@@ -69,10 +80,15 @@ async def one_life(folder: Path, settings: EnvoySettings | None = None) -> Async
 
 
 @asynccontextmanager
-async def running_rig(folder: Path, settings: EnvoySettings | None = None) -> AsyncIterator[Rig]:
+async def running_rig(
+    folder: Path,
+    settings: EnvoySettings | None = None,
+    *,
+    listener_ports: Ports | None = None,
+) -> AsyncIterator[Rig]:
     """Run a data plane in `folder`, and end its Envoy with it."""
     try:
-        async with one_life(folder, settings) as rig:
+        async with one_life(folder, settings, listener_ports=listener_ports) as rig:
             yield rig
     finally:
         await end_envoy(folder)
