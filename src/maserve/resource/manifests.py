@@ -16,6 +16,8 @@ from maserve.resource.jsonform import list_unknown
 from maserve.resource.kinds import Resource
 from maserve.resource.yamlform import add_scalar_forms, read_documents
 
+_BREAKS = frozenset("\x85\u2028\u2029\ufeff")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
@@ -84,4 +86,11 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    # YAML takes these for line breaks and folds them, unless they are escaped in double quotes.
+    style = '"' if _BREAKS.intersection(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
 add_scalar_forms(_Dumper)
+_Dumper.add_representer(str, _represent_text)

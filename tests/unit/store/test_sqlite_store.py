@@ -139,13 +139,16 @@ async def _expect_unavailable(part: Coroutine[None, None, None]) -> None:
 
 
 async def test_a_cancelled_write_still_wakes_watches(tmp_path: Path) -> None:
-    async with SqliteStore(tmp_path / "store.db") as store, asyncio.TaskGroup() as group:
-        async with watching(store, v2.Model) as changes:
-            await take(changes, 1)
-            writer = group.create_task(store.create(a_model()))
-            await asyncio.sleep(0)
-            writer.cancel()
-            assert told(await take(changes, 1)) == [("ADDED", "m")]
+    async with (
+        SqliteStore(tmp_path / "store.db") as store,
+        watching(store, v2.Model) as changes,
+        asyncio.TaskGroup() as group,
+    ):
+        await take(changes, 1)
+        writer = group.create_task(store.create(a_model()))
+        await asyncio.sleep(0)
+        writer.cancel()
+        assert told(await take(changes, 1)) == [("ADDED", "m")]
 
 
 async def test_many_writers_lose_no_write(tmp_path: Path) -> None:

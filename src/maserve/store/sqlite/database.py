@@ -67,10 +67,14 @@ class Database:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        opened = self._loop.create_future()
-        self._opened = opened
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
         self._thread.start()
-        await opened
+        try:
+            await self._opened
+        except BaseException:
+            self._jobs.put(None)  # cancelled while the file was being opened: close it again
+            raise
         self._is_open = True
         return self
 
@@ -81,10 +85,8 @@ class Database:
         traceback: TracebackType | None,
     ) -> None:
         self._is_open = False
-        closed = self._loop.create_future()
-        self._closed = closed
         self._jobs.put(None)
-        await asyncio.shield(closed)
+        await asyncio.shield(self._closed)
         self._thread.join()
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
