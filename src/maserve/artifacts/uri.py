@@ -11,7 +11,7 @@ from maserve.base.errors import Invalid, Problem
 
 SCHEMES = ("file", "s3", "gs", "az", "http", "https")
 
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
 class ArchiveKind(StrEnum):

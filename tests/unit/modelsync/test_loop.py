@@ -1,0 +1,440 @@
+import asyncio
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from maserve.artifacts import content_id
+from maserve.base.errors import Denied, Invalid, Problem, Unavailable
+from maserve.base.keys import ReplicaName
+from maserve.modelsync.lock import locked
+from maserve.testing.modelsync_rig import GRACE_S, SyncRig, a_rig, an_entry
+
+pytestmark = pytest.mark.looptime
+
+M1, M2 = "s3://b/m1", "s3://b/m2"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> SyncRig:
+    rig = a_rig(tmp_path)
+    rig.source.put(M1)
+    rig.source.put(M2)
+    return rig
+
+
+async def test_listed_model_is_loaded_and_required(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        assert rig.serves("m", M1)
+        assert rig.state("m") == "LOADED"
+
+
+async def test_change_of_the_list_is_noticed_within_a_tenth_of_a_second(rig: SyncRig) -> None:
+    rig.set_list()
+    async with rig.running():
+        await rig.until(lambda: rig.required() == [])
+        await rig.clock.sleep(0.5)
+        rig.set_list(an_entry("m", M1))
+        await rig.until(lambda: rig.engine.calls("load") == ["m"], within_s=0.15)
+
+
+async def test_list_in_a_mounted_config_map_is_followed(rig: SyncRig, tmp_path: Path) -> None:
+    mount = tmp_path / "mount"
+    (mount / "v1").mkdir(parents=True)
+    (mount / "v2").mkdir()
+    (mount / "v1/model-list.json").write_text("[]")
+    (mount / "v2/model-list.json").write_text(json.dumps([{"name": "m", "storage_path": M1}]))
+    (mount / "..data").symlink_to("v1")
+    (mount / "model-list.json").symlink_to("..data/model-list.json")
+    sync = rig.build(model_config=mount, list_lock=None)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(sync.run())
+        await rig.until(lambda: rig.required() == [])
+        (mount / "..new").symlink_to("v2")
+        (mount / "..new").replace(mount / "..data")
+        await rig.until(lambda: rig.required() == ["m"])
+        task.cancel()
+
+
+async def test_cleared_model_leaves_the_list_then_waits_then_unloads(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.set_list()
+        await rig.until(lambda: rig.required() == [])
+        dropped_at = rig.clock.monotonic()
+        assert rig.serves("m", M1)
+        assert rig.state("m") == "UNLOADING"
+        await rig.until(lambda: rig.engine.calls("unload") == ["m"])
+        assert rig.engine.journal[-1][0] - dropped_at >= GRACE_S - 0.1
+        await rig.until(lambda: rig.state("m") == "")
+        await rig.until(lambda: not list(rig.settings.cache.glob("*/model")))
+        assert not list(rig.settings.repository.iterdir())
+
+
+async def test_model_added_again_in_its_grace_is_kept(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.set_list()
+        await rig.until(lambda: rig.required() == [])
+        await rig.clock.sleep(GRACE_S / 2)
+        rig.set_list(an_entry("m", M1, deployment="d2"))
+        await rig.until(lambda: rig.required() == ["m"])
+        await rig.clock.sleep(3 * GRACE_S)
+        assert rig.engine.calls("unload") == []
+        assert rig.engine.calls("load") == ["m"]
+
+
+async def test_unload_waits_for_the_writer_of_the_list_and_reads_it_again(rig: SyncRig) -> None:
+    lock = rig.settings.list_lock
+    assert lock is not None
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.set_list()
+        await rig.until(lambda: rig.required() == [])
+        async with locked(lock, rig.clock):
+            await rig.clock.sleep(GRACE_S + 1)
+            assert rig.engine.calls("unload") == []
+            rig.set_list(an_entry("m", M1))
+        await rig.until(lambda: rig.required() == ["m"])
+        await rig.clock.sleep(3 * GRACE_S)
+        assert rig.engine.calls("unload") == []
+
+
+async def test_model_of_two_deployments_goes_with_the_last(rig: SyncRig) -> None:
+    first, second = an_entry("m", M1), an_entry("m", M1, deployment="d2", phase="staged")
+    rig.set_list(first, second)
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.set_list(second)
+        await rig.until(lambda: rig.required() == [])
+        await rig.clock.sleep(3 * GRACE_S)
+        assert rig.engine.calls("unload") == []
+        rig.set_list()
+        await rig.until(lambda: rig.engine.calls("unload") == ["m"])
+
+
+async def test_bad_model_does_not_hold_up_another(rig: SyncRig) -> None:
+    rig.source.held[M1] = asyncio.Event()
+    rig.source.errors["s3://b/denied"] = Denied("no access")
+    rig.source.put("s3://b/broken", {"1/model.py": "", "1/fails": "boom"})
+    rig.set_list(
+        an_entry("a-hanging", M1, phase="staged"),
+        an_entry("b-denied", "s3://b/denied", phase="staged"),
+        an_entry("c-broken", "s3://b/broken", phase="staged"),
+        an_entry("d-odd", "nothing", phase="staged"),
+        an_entry("../e", M2, phase="staged"),
+        an_entry("good", M2),
+    )
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["good"], within_s=5)
+        states = [rig.state(name) for name in ("a-hanging", "b-denied", "c-broken", "d-odd")]
+    assert states == ["DOWNLOADING", "DOWNLOAD_FAILED", "LOAD_FAILED", "VERIFY_FAILED"]
+    assert rig.state("../e") == "VERIFY_FAILED"
+
+
+async def test_half_a_download_is_never_loaded(rig: SyncRig) -> None:
+    rig.source.put(M1, {"1/model.py": "first half", "1/weights": "second half"})
+    rig.source.held[M1] = asyncio.Event()
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.status("m").get("bytes_done", 0) > 0)
+        await rig.clock.sleep(60)
+    assert rig.engine.journal == []
+    assert list(rig.settings.repository.iterdir()) == []
+    assert list((rig.settings.cache / "tmp").iterdir()) == []
+    assert not rig.settings.readiness_file.exists()
+
+
+async def test_download_that_nobody_wants_any_more_is_broken_off(rig: SyncRig) -> None:
+    rig.source.held[M1] = asyncio.Event()
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "DOWNLOADING")
+        rig.set_list()
+        await rig.until(lambda: rig.required() == [])
+        await rig.until(lambda: not list((rig.settings.cache / "tmp").iterdir()))
+
+
+async def test_leftovers_of_a_crash_are_removed(rig: SyncRig) -> None:
+    leftover = rig.settings.cache / "tmp" / content_id(M1) / "model" / "1"
+    leftover.mkdir(parents=True)
+    (leftover / "model.py").write_text("half")
+    rig.set_list()
+    async with rig.running():
+        await rig.until(lambda: rig.required() == [])
+        assert list((rig.settings.cache / "tmp").iterdir()) == []
+
+
+async def test_folder_cut_short_by_a_power_failure_is_downloaded_again(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+    (rig.settings.cache / content_id(M1) / "model/1/model.py").write_text("")
+    rig.engine.restart()
+    async with rig.running():
+        await rig.until(lambda: rig.serves("m", M1))
+    assert rig.source.calls == [M1, M1]
+
+
+async def test_changed_path_is_swapped_in_while_the_old_content_serves(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.source.held[M2] = asyncio.Event()
+        rig.set_list(an_entry("m", M2))
+        await rig.until(lambda: rig.state("m") == "DOWNLOADING")
+        await rig.clock.sleep(5)
+        assert rig.serves("m", M1)
+        assert rig.required() == ["m"]
+        rig.source.held.pop(M2).set()
+        await rig.until(lambda: rig.serves("m", M2))
+        await rig.until(lambda: not (rig.settings.cache / content_id(M1)).exists())
+        assert rig.engine.calls("unload") == []
+
+
+async def test_failed_swap_keeps_the_old_content(rig: SyncRig) -> None:
+    rig.source.put(M2, {"1/model.py": M2, "1/fails": "boom"})
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.set_list(an_entry("m", M2))
+        await rig.until(lambda: rig.state("m") == "LOAD_FAILED")
+        assert "earlier content keeps serving" in rig.status("m")["reason"]
+        assert rig.serves("m", M1)
+        assert (rig.settings.repository / "m/1/model.py").read_text() == M1
+        assert rig.required() == ["m"]
+
+
+async def test_engine_that_starts_anew_gets_everything_and_the_list_stays(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1), an_entry("n", M2))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m", "n"])
+        rig.engine.down = True
+        await rig.clock.sleep(5)
+        rig.engine.restart()
+        rig.engine.down = False
+        assert rig.required() == ["m", "n"]
+        await rig.until(lambda: rig.serves("m", M1) and rig.serves("n", M2), within_s=3)
+        assert rig.source.calls == [M1, M2]
+
+
+async def test_restart_beside_a_running_engine_touches_nothing(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "LOADED")
+    before = rig.settings.readiness_file.stat()
+    async with rig.running():
+        await rig.clock.sleep(10)
+    after = rig.settings.readiness_file.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert rig.engine.calls("load") == ["m"]
+
+
+async def test_readiness_file_of_an_earlier_life_is_taken_away(rig: SyncRig) -> None:
+    rig.settings.readiness_file.write_text('{"required": [], "pending": []}')
+    rig.source.held[M1] = asyncio.Event()
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() is None)
+        await rig.clock.sleep(5)
+        assert rig.required() is None
+        rig.source.held.pop(M1).set()
+        await rig.until(lambda: rig.required() == ["m"])
+
+
+async def test_removed_readiness_file_comes_back_only_with_everything_loaded(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1), an_entry("n", M2))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m", "n"])
+        rig.engine.restart()
+        rig.settings.readiness_file.unlink()
+        await rig.until(lambda: rig.required() is not None)
+        assert rig.serves("m", M1)
+        assert rig.serves("n", M2)
+
+
+async def test_replica_that_cannot_load_a_serving_model_stays_not_ready(rig: SyncRig) -> None:
+    rig.source.put(M1, {"1/model.py": "", "1/fails": "boom"})
+    rig.set_list(an_entry("m", M1), an_entry("n", M2))
+    async with rig.running():
+        await rig.until(lambda: rig.state("n") == "LOADED")
+        await rig.clock.sleep(60)
+        assert rig.required() is None
+        assert (rig.state("m"), rig.status("m")["reason"]) == ("LOAD_FAILED", "boom")
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "null", "[1]", '[{"storage_path": "s3://b/m"}]', '[{"name": "m", "phase": 1}]']
+)
+async def test_list_that_cannot_be_read_takes_nothing_away(rig: SyncRig, text: str) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.set_list_text(text)
+        await rig.clock.sleep(10 * GRACE_S)
+        assert rig.required() == ["m"]
+        assert rig.engine.calls("unload") == []
+        assert json.loads(rig.settings.status_file.read_text())["problem"]
+
+
+async def test_list_that_vanished_takes_nothing_away(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.settings.model_config.unlink()
+        await rig.clock.sleep(10 * GRACE_S)
+    async with rig.running():
+        await rig.clock.sleep(10 * GRACE_S)
+    assert rig.required() == ["m"]
+    assert rig.serves("m", M1)
+
+
+async def test_list_that_never_was_is_empty(rig: SyncRig) -> None:
+    async with rig.running():
+        await rig.until(lambda: rig.required() == [])
+
+
+async def test_canary_is_loaded_on_its_replica_only(rig: SyncRig) -> None:
+    rig.set_list(
+        an_entry("here", M1, phase="canary", canary_pod="r0"),
+        an_entry("there", M2, phase="canary", canary_pod="r1"),
+    )
+    async with rig.running():
+        await rig.until(lambda: rig.state("here") == "LOADED")
+        await rig.clock.sleep(5)
+    assert rig.engine.calls("load") == ["here"]
+    assert rig.required() == []
+
+
+async def test_failed_load_stays_to_be_seen_and_is_tried_again_later_and_later(
+    rig: SyncRig,
+) -> None:
+    rig.source.put(M1, {"1/model.py": "", "1/fails": "boom"})
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: len(rig.engine.journal) == 4, within_s=60)
+    times = [at for at, _, _ in rig.engine.journal]
+    gaps = [round(later - earlier) for earlier, later in pairwise(times)]
+    assert [gap // 5 for gap in gaps] == [1, 2, 4]
+
+
+async def test_passing_trouble_of_the_storage_is_retried(rig: SyncRig) -> None:
+    rig.source.errors[M1] = Unavailable("timed out")
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "DOWNLOAD_FAILED")
+        row = rig.status("m")
+        assert (row["permanent"], row["reason"]) == (False, "timed out")
+        assert list(rig.settings.repository.iterdir()) == []
+        del rig.source.errors[M1]
+        await rig.until(lambda: rig.serves("m", M1))
+
+
+async def test_refused_artifact_is_shown_in_the_index_until_it_is_repaired(rig: SyncRig) -> None:
+    rig.source.errors[M1] = Invalid(Problem("archive", "member '../x' climbs out"))
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: "climbs out" in rig.engine.failed.get("m", ""))
+        row = rig.status("m")
+        assert (row["state"], row["permanent"]) == ("VERIFY_FAILED", True)
+        del rig.source.errors[M1]
+        await rig.until(lambda: rig.serves("m", M1), within_s=120)
+        await rig.until(lambda: rig.state("m") == "LOADED")
+
+
+async def test_refused_model_that_is_dropped_leaves_nothing(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", "s3://b/none", phase="staged"))
+    async with rig.running():
+        await rig.until(lambda: "not found" in rig.engine.failed.get("m", ""))
+        rig.set_list()
+        await rig.until(lambda: not list(rig.settings.repository.iterdir()))
+        assert not list((rig.settings.private / "failed").iterdir())
+
+
+async def test_wrong_layout_is_refused_with_every_problem(rig: SyncRig) -> None:
+    rig.source.put(M1, {"model.onnx": "", "config.pbtxt": 'name: "other"'})
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "VERIFY_FAILED")
+        reason = rig.status("m")["reason"]
+    assert "needs a version folder" in reason
+    assert "names model 'other', not 'm'" in reason
+    assert rig.engine.contents == {}
+
+
+async def test_folder_of_somebody_else_is_left_alone(rig: SyncRig) -> None:
+    (rig.settings.repository / "m" / "1").mkdir(parents=True)
+    (rig.settings.repository / "other" / "1").mkdir(parents=True)
+    rig.set_list(an_entry("m", M1, phase="staged"))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "LOAD_FAILED")
+        await rig.clock.sleep(10 * GRACE_S)
+    assert "by somebody else" in rig.status("m")["reason"]
+    assert sorted(path.name for path in rig.settings.repository.iterdir()) == ["m", "other"]
+    assert rig.engine.calls("unload") == []
+
+
+async def test_load_call_without_an_answer_is_no_failure(rig: SyncRig) -> None:
+    rig.engine.load_s = 30
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.engine.calls("load") == ["m"])
+        rig.engine.down = True
+        await rig.clock.sleep(31)
+        rig.engine.down = False
+        rig.engine.load_s = 0.5
+        await rig.until(lambda: rig.required() == ["m"])
+        await rig.until(lambda: rig.state("m") == "LOADED")
+
+
+async def test_two_replicas_download_once_and_the_last_removes(tmp_path: Path) -> None:
+    one, two = a_rig(tmp_path), a_rig(tmp_path, ReplicaName("r1"))
+    two.source = one.source
+    one.source.put(M1)
+    one.set_list(an_entry("m", M1))
+    async with one.running(), two.running():
+        await one.until(lambda: one.serves("m", M1) and two.serves("m", M1))
+        assert one.source.calls == [M1]
+        one.set_list(an_entry("m", M1, phase="canary", canary_pod="r1"))
+        await one.until(lambda: one.state("m") == "")
+        await one.clock.sleep(5)
+        assert two.serves("m", M1)
+        assert (one.settings.cache / content_id(M1)).exists()
+        one.set_list()
+        await one.until(lambda: not (one.settings.cache / content_id(M1)).exists())
+
+
+async def test_content_of_a_removed_replica_is_swept(tmp_path: Path) -> None:
+    gone, left = a_rig(tmp_path), a_rig(tmp_path, ReplicaName("r1"))
+    gone.source.put(M1)
+    gone.set_list(an_entry("m", M1))
+    async with gone.running():
+        await gone.until(lambda: gone.serves("m", M1))
+    gone.settings.repository.rename(tmp_path / "elsewhere")
+    gone.set_list()
+    async with left.running():
+        await left.until(lambda: left.required() == [])
+        assert not (left.settings.cache / content_id(M1)).exists()
+
+
+async def test_once_brings_up_what_can_be(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1), an_entry("bad", "s3://b/none"))
+    await rig.build().run_once()
+    assert rig.serves("m", M1)
+    assert rig.state("m") == "LOADED"
+    assert "not found" in rig.engine.failed["bad"]
+
+
+async def test_nothing_is_written_at_rest(rig: SyncRig) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "LOADED")
+        before = rig.settings.status_file.stat().st_mtime_ns
+        await rig.clock.sleep(60)
+        assert rig.settings.status_file.stat().st_mtime_ns == before
