@@ -82,7 +82,7 @@ def told(condition: api.Condition) -> str:
 
 def progress(resource: Resource) -> str:
     """Return stage or state and what is missing, for one line of progress."""
-    where = status_value(resource, "stage") or status_value(resource, "state") or "new"
+    where = status_value(resource, "stage") or status_value(resource, "state") or "no status yet"
     reason = why(resource)
     return f"{where}  {reason}" if reason else where
 

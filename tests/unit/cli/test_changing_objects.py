@@ -203,7 +203,8 @@ def test_a_wait_that_takes_too_long_ends_with_two(maserve: CommandLine) -> None:
     result = maserve("wait", "inferenceserver", "s", "--for=state=SERVING", "--timeout", "10ms")
     assert (result.exit_code, result.stdout) == (2, "")
     assert (
-        "error: InferenceServer default/s is not at state=SERVING after 10ms: new" in result.stderr
+        "error: InferenceServer default/s is not at state=SERVING after 10ms: no status yet"
+        in result.stderr
     )
 
 
@@ -218,7 +219,7 @@ def test_a_wait_says_when_it_is_over(maserve: CommandLine) -> None:
         "InferenceServer default/s is at state=SERVING\n",
     )
     assert result.stderr.splitlines() == [
-        "InferenceServer default/s: new",
+        "InferenceServer default/s: no status yet",
         "InferenceServer default/s: SERVING",
     ]
 

@@ -67,8 +67,8 @@ def test_the_reason_is_the_failed_condition_before_the_unfinished_one() -> None:
     assert progress(deployment) == "PLACEMENT  C FALSE Bad: no file"
 
 
-def test_a_new_object_is_just_new() -> None:
-    assert progress(v2.Deployment()) == "new"
+def test_a_new_object_has_no_status_yet() -> None:
+    assert progress(v2.Deployment()) == "no status yet"
 
 
 def test_a_deletion_is_part_of_the_reason() -> None:
