@@ -135,6 +135,7 @@ class Supervisor:
         self._log_limit_bytes = log_limit_bytes
         self._worker = Worker("supervisor")
         self._processes: dict[str, Process] = {}
+        self._starting: set[str] = set()
         self._spawned: dict[str, tuple[Record, subprocess.Popen[bytes]]] = {}
 
     async def __aenter__(self) -> Self:
@@ -167,10 +168,15 @@ class Supervisor:
 
         Raises `Exists` when it runs, `Unavailable` when it cannot be started.
         """
-        if self.find(program.name) is not None:
+        await self._worker.call(_nothing)  # a start that was cancelled half-way is over now
+        if self.find(program.name) is not None or program.name in self._starting:
             raise Exists("program", program.name)
-        await self.settle(program.name)
-        await self._worker.call(self._spawn, program)
+        self._starting.add(program.name)
+        try:
+            await self.settle(program.name)
+            await self._worker.call(self._spawn, program)
+        finally:
+            self._starting.discard(program.name)
         self._collect()
         process = self._processes[program.name]
         log.info("program started", program=program.name, pid=process.pid)

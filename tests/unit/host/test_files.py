@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,15 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == ["state.json"]
 
 
-def test_full_disk_is_unavailable_names_the_path_and_keeps_the_old_content() -> None:
-    with pytest.raises(Unavailable, match="cannot write /dev/full/x: Not a directory"):
-        write_atomically(Path("/dev/full/x"), b"1")
+def test_full_disk_is_unavailable_names_the_path_and_keeps_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text("old")
+    (tmp_path / f".state.json.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(Unavailable, match=r"cannot write .*/state\.json: No space left on device"):
+        write_atomically(path, b"new")
+
+    assert path.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["state.json"]
 
 
 def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -43,7 +50,7 @@ def test_absent_is_none_and_broken_is_invalid(tmp_path: Path) -> None:
     assert find_json(path) is None
     assert find_bytes(path / "below") is None
     path.write_text("{")
-    with pytest.raises(Invalid, match="state.json is not JSON"):
+    with pytest.raises(Invalid, match=r"state\.json is not JSON"):
         find_json(path)
 
 

@@ -137,6 +137,18 @@ async def test_running_name_cannot_be_started_twice(supervisor: Supervisor, tmp_
         await supervisor.start(a_program(tmp_path))
 
 
+async def test_name_that_is_being_started_cannot_be_started_twice(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    results = await asyncio.gather(
+        supervisor.start(a_program(tmp_path)),
+        supervisor.start(a_program(tmp_path)),
+        return_exceptions=True,
+    )
+
+    assert [type(result) for result in results] == [Process, Exists]
+
+
 async def test_missing_program_is_named_and_leaves_no_record(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
@@ -180,7 +192,7 @@ async def test_program_that_ended_while_away_is_not_adopted_and_its_children_are
     (before,) = await leave_running(tmp_path, a_program(tmp_path, python(WITH_CHILD)))
     await until(lambda: "up" in (tmp_path / "one.log").read_text())
     os.kill(before.pid, signal.SIGKILL)
-    os.waitpid(before.pid, 0)
+    os.waitpid(before.pid, 0)  # noqa: ASYNC222 - killed, it cannot take long
     async with a_supervisor(tmp_path) as second:
         assert second.list_running() == ()
 

@@ -1,6 +1,7 @@
 """Which replicas of one server the data plane sends traffic to."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -20,8 +21,15 @@ class Admission:
     """Publishes the wanted addresses, one publication at a time, until the data plane agrees."""
 
     def __init__(
-        self, cluster: ClusterId, key: Key, *, endpoints: ReplicaEndpoints, clock: Clock
+        self,
+        cluster: ClusterId,
+        key: Key,
+        *,
+        endpoints: ReplicaEndpoints,
+        clock: Clock,
+        on_settled: Callable[[], None],
     ) -> None:
+        self._on_settled = on_settled
         self._cluster = cluster
         self._key = key
         self._endpoints = endpoints
@@ -42,12 +50,17 @@ class Admission:
         failures = 0
         while True:
             self._wake.clear()
-            if self._wanted == self._acknowledged:
+            if self.is_settled:
                 await self._wake.wait()
                 continue
             failures = 0 if await self._publish(self._wanted, failures) else failures + 1
             if failures:
                 await self._clock.sleep(self._backoff.delay_s(failures))
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether the data plane has acknowledged what is wanted."""
+        return self._wanted == self._acknowledged
 
     async def left(self, address: Address, *, timeout_s: float) -> bool:
         """Return True once the data plane does not use `address`, False after the timeout."""
@@ -64,7 +77,7 @@ class Admission:
         """Return True once the data plane has what is wanted, False after the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
-                while self._wanted != self._acknowledged:
+                while not self.is_settled:
                     await self._news.wait()
         except TimeoutError:
             return False
@@ -84,5 +97,6 @@ class Admission:
         self._acknowledged = addresses
         news, self._news = self._news, asyncio.Event()
         news.set()
+        self._on_settled()
         log.info("endpoints set", service=service, cluster=self._cluster, replicas=len(addresses))
         return True

@@ -1,6 +1,7 @@
 """The Backend port for one machine: Triton replicas as supervised processes."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -18,7 +19,7 @@ from maserve.backends.triton.local.state import (
     parse_wish,
 )
 from maserve.backends.types import LoadReport, ReplicaStatus, ServerState, ServerStatus
-from maserve.base.errors import Unavailable, Unsupported
+from maserve.base.errors import Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.base.tasks import run_until
 from maserve.host import find_json, remove_tree
@@ -43,6 +44,7 @@ class LocalTritonBackend:
         self._parts = parts
         self._fleets: dict[Place, Fleet] = {}
         self._loading = asyncio.Lock()
+        self._changing = asyncio.Lock()
         self._loaded = False
         self._group: asyncio.TaskGroup | None = None
         self._stopping = False
@@ -83,11 +85,12 @@ class LocalTritonBackend:
         asked = await self._find_wish(server)
         if isinstance(asked, ServerStatus):
             return asked
-        fleet = self._find(key, cluster)
-        if fleet is None:
-            fleet = await self._add(Fleet(cluster, key, asked, parts=self._parts))
-        elif not fleet.wish.deleted:
-            await fleet.set_wish(asked)
+        async with self._changing:
+            fleet = self._find(key, cluster)
+            if fleet is None:
+                fleet = await self._add(Fleet(cluster, key, asked, parts=self._parts))
+            elif not fleet.wish.deleted:
+                await fleet.set_wish(asked)
         return fleet.status(asked)
 
     async def get_server_status(
@@ -103,13 +106,11 @@ class LocalTritonBackend:
     async def delete_server(self, server: Key, target: v2.ClusterTarget) -> bool:
         """Drain and remove everything. See `Backend.delete_server`."""
         await self._load()
-        fleet = self._find(server, ClusterId(target.cluster_id))
-        if fleet is None:
-            return True
-        wish = fleet.wish
-        await fleet.set_wish(
-            Wish(uid=wish.uid, replicas=wish.replicas, template=wish.template, deleted=True)
-        )
+        async with self._changing:
+            fleet = self._find(server, ClusterId(target.cluster_id))
+            if fleet is None:
+                return True
+            await fleet.set_wish(replace(fleet.wish, deleted=True))
         return False
 
     async def is_healthy(self, server: Key, target: v2.ClusterTarget) -> bool:
@@ -153,16 +154,12 @@ class LocalTritonBackend:
         return build_wish(server, self._parts.settings, version)
 
     async def _add(self, fleet: Fleet) -> Fleet:
-        place = (fleet.cluster, fleet.key)
-        self._fleets[place] = fleet
-        try:
-            await fleet.set_wish(fleet.wish)
-        except Unavailable:
-            self._fleets.pop(place, None)
-            raise
+        """Save a new server's wish, and only then let it run."""
+        await fleet.set_wish(fleet.wish)
         if self._stopping:
             fleet.stop()
-        if self._group is not None:
+        self._fleets[fleet.cluster, fleet.key] = fleet
+        if self._group is not None:  # else `run` starts it with all others
             self._group.create_task(self._keep(fleet))
         return fleet
 

@@ -43,7 +43,13 @@ class Fleet:
         self._parts = parts
         self._embedded = parts.settings.embedded
         self._home = parts.folder.inference_server(cluster, key)
-        self._admission = Admission(cluster, key, endpoints=parts.endpoints, clock=parts.clock)
+        self._admission = Admission(
+            cluster,
+            key,
+            endpoints=parts.endpoints,
+            clock=parts.clock,
+            on_settled=lambda: parts.changed.announce(key),
+        )
         self._wake = asyncio.Event()
         self.finished = asyncio.Event()
         """Set once a deleted server has left nothing behind."""
@@ -115,8 +121,10 @@ class Fleet:
         waiting = [one.status() for one in current if not one.admits_traffic]
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in waiting)
         message = f"{told} ({reasons})" if reasons else told
-        if len(ready) >= self.wish.replicas and up_to_date and not waiting:
-            return self._status(ServerState.SERVING, told)
+        if len(ready) == len(live) == self.wish.replicas:
+            if self._admission.is_settled:
+                return self._status(ServerState.SERVING, told)
+            return self._status(ServerState.CREATING, f"{told}, data plane has not taken them yet")
         if self._problem:
             return self._status(ServerState.CREATING, self._problem, up_to_date=up_to_date)
         failed = any(one.life is Life.FAILED for one in current)
