@@ -1,0 +1,57 @@
+"""From gRPC statuses back to our errors."""
+
+import grpc
+
+from maserve.base.errors import (
+    Conflict,
+    Denied,
+    Error,
+    Exists,
+    Invalid,
+    NotFound,
+    Problem,
+    Unavailable,
+    Unsupported,
+)
+from maserve.base.keys import Key
+
+_OBJECT_ERRORS: dict[grpc.StatusCode, type[NotFound] | type[Exists] | type[Conflict]] = {
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: Exists,
+    grpc.StatusCode.FAILED_PRECONDITION: Conflict,
+}
+_TEXT_ERRORS: dict[grpc.StatusCode, type[Denied] | type[Unsupported]] = {
+    grpc.StatusCode.PERMISSION_DENIED: Denied,
+    grpc.StatusCode.UNAUTHENTICATED: Denied,
+    grpc.StatusCode.UNIMPLEMENTED: Unsupported,
+}
+
+
+class ServerFault(Error):
+    """The API server failed at something that is not the caller's fault; its log says more."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(code, text)
+        self.code = code
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"the API server answered {self.code}: {self.text}"
+
+
+def translate(error: grpc.aio.AioRpcError, *, kind: str, key: Key, address: str) -> Error:
+    """Return our error for a failed call about one object; `kind` may be empty."""
+    code, text = error.code(), error.details() or ""
+    if code in _OBJECT_ERRORS:
+        return _OBJECT_ERRORS[code](kind, key)
+    if code is grpc.StatusCode.INVALID_ARGUMENT:
+        return Invalid(*(Problem("", part) for part in text.split("; ")))
+    if code in _TEXT_ERRORS:
+        return _TEXT_ERRORS[code](text)
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return Unavailable(
+            f"the API server cannot be reached: is maserve up running at {address}? ({text})"
+        )
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return Unavailable(f"the API server at {address} did not answer in time")
+    return ServerFault(code.name, text)
