@@ -6,16 +6,15 @@ container.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from dishka import AsyncContainer, Provider, Scope, make_async_container
 from dishka.exception_base import DishkaError
 
 from maserve.base.errors import Error
 
-T = TypeVar("T")
 
 
 class WiringError(Error):
@@ -47,14 +46,15 @@ class Module:
     invoke: Sequence[Callable[..., Any]] = ()
 
 
-def build_container(modules: Sequence[Module], values: Iterable[object] = ()) -> AsyncContainer:
-    """Wire the modules; `values` are given under their own types. Raises `WiringError`."""
+def build_container(
+    modules: Sequence[Module], values: Mapping[type[Any], object] | None = None
+) -> AsyncContainer:
+    """Wire the modules; `values` are given as they are, by type. Raises `WiringError`."""
     _refuse_duplicates(modules)
     provider = Provider(scope=Scope.APP)
-    context: dict[Any, Any] = {}
-    for value in values:
-        provider.from_context(provides=type(value), scope=Scope.APP)
-        context[type(value)] = value
+    given = dict(values or {})
+    for kind in given:
+        provider.from_context(provides=kind, scope=Scope.APP)
     for module in modules:
         for factory in module.provide:
             provider.provide(factory)
@@ -63,7 +63,7 @@ def build_container(modules: Sequence[Module], values: Iterable[object] = ()) ->
         for decorator in module.decorate:
             decorating.decorate(decorator)
     try:
-        return make_async_container(provider, decorating, context=context)
+        return make_async_container(provider, decorating, context=given)
     except DishkaError as error:
         raise WiringError(f"the modules do not fit together: {error}") from error
 

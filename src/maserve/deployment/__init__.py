@@ -5,7 +5,7 @@ so.
 """
 
 from maserve.deployment.controller import DeploymentController
-from maserve.deployment.keys import FINALIZER
+from maserve.deployment.keys import FINALIZER, server_name
 from maserve.deployment.plugin import (
     Conditions,
     ObservabilityContext,
@@ -23,4 +23,5 @@ __all__ = [
     "Registrar",
     "RequestContext",
     "SimpleRegistrar",
+    "server_name",
 ]

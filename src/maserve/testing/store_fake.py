@@ -131,6 +131,11 @@ class FakeStore:
         """The number of writes so far."""
         return self._shelf.head
 
+    def peek_all(self, kind: type[R]) -> tuple[R, ...]:
+        """Return every object of a kind, by key, without a call of the port."""
+        found = sorted(self._shelf.objects.items(), key=lambda item: item[0][1])
+        return tuple(clone(each) for _, each in found if isinstance(each, kind))
+
     def fail_next(self, error: Error, *, verb: str = "") -> None:
         """Raise `error` from the next call, or the next call of `verb`, instead of doing it."""
         self._failures.append((verb, error))

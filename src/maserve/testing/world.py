@@ -7,6 +7,7 @@ entries say, loads after `load_s`, is required for readiness only once loaded, a
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -19,6 +20,8 @@ from maserve.resource import names
 
 Group = tuple[Key, ClusterId]
 """One server in one cluster."""
+
+_IDLE_S = 3600.0
 
 ReadEntries = Callable[[Key, ClusterId], "tuple[Entry, ...] | None"]
 """Returns what a model config holds, None when there is none."""
@@ -73,13 +76,21 @@ class FakeWorld:
     slow: dict[str, float] = field(default_factory=dict)
     groups: dict[Group, list[FakeReplica]] = field(default_factory=dict)
     wanted: dict[Group, tuple[int, str]] = field(default_factory=dict)
+    _poked: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Let time do its work until cancelled; announces every server whose replicas changed."""
         while True:
             for server in self.settle():
                 self.changed.announce(server)
-            await self.clock.sleep(0.05 if self.groups else 0.2)
+            self._poked.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rest_s()):
+                    await self._poked.wait()
+
+    def poke(self) -> None:
+        """Have `run` look at once: something was asked for."""
+        self._poked.set()
 
     def settle(self) -> list[Key]:
         """Bring every replica to the present; return the servers that changed."""
@@ -97,6 +108,7 @@ class FakeWorld:
         self.wanted[server, cluster] = (count, template)
         self.groups.setdefault((server, cluster), [])
         self._settle_group((server, cluster), self.clock.now())
+        self.poke()
 
     def remove(self, server: Key, cluster: ClusterId) -> bool:
         """Drain everything; tell whether nothing is left."""
@@ -105,6 +117,7 @@ class FakeWorld:
             return True
         self.wanted[group] = (0, "")
         self._settle_group(group, self.clock.now())
+        self.poke()
         if self.groups[group]:
             return False
         del self.groups[group], self.wanted[group]
@@ -116,6 +129,7 @@ class FakeWorld:
         replica.models.clear()
         replica.restarts += 1
         replica.up_at = self.clock.now() + timedelta(seconds=self.start_s)
+        self.poke()
 
     def report(self, server: Key, cluster: ClusterId, model: ModelName) -> LoadReport:
         """Return one model's load state on every replica that is not draining."""
@@ -148,8 +162,9 @@ class FakeWorld:
         self._keep_count(group, now)
         entries = self.read_entries(*group)
         for replica in self.groups[group]:
-            if replica.up_at <= now and entries is not None:
-                self._sync(replica, entries, now)
+            # A list that was never there is empty; one that has vanished leaves all as it is.
+            if replica.up_at <= now and (entries is not None or not replica.synced):
+                self._sync(replica, entries or (), now)
 
     def _keep_count(self, group: Group, now: datetime) -> None:
         """Start missing replicas, drain surplus or outdated ones, one outdated at a time."""
@@ -215,6 +230,18 @@ class FakeWorld:
         elif model.due <= now:
             del replica.models[name]
 
+    def _rest_s(self) -> float:
+        """Return the seconds until something is due by itself."""
+        now = self.clock.now()
+        dues = [
+            due
+            for replicas in self.groups.values()
+            for replica in replicas
+            for due in _dues(replica)
+            if due > now
+        ]
+        return min((due - now).total_seconds() for due in dues) if dues else _IDLE_S
+
     def _row(self, replica: FakeReplica, model: ModelName, now: datetime) -> ReplicaLoad:
         running = replica.up_at <= now
         found = replica.models.get(model) if running else None
@@ -243,6 +270,12 @@ class FakeWorld:
             )
             for replica in self.groups.get(group, [])
         ]
+
+
+def _dues(replica: FakeReplica) -> list[datetime]:
+    models = [model.due for model in replica.models.values() if model.due is not None]
+    draining = [] if replica.draining_until is None else [replica.draining_until]
+    return [replica.up_at, *models, *draining]
 
 
 async def let_run(world: FakeWorld, seconds: float) -> None:

@@ -1,0 +1,241 @@
+"""The modules of the embedded mode: SQLite, real Triton and Envoy processes, files."""
+
+import random
+import sys
+from collections.abc import AsyncIterator
+
+from prometheus_client import CollectorRegistry
+
+from maserve.artifacts import Artifacts, ArtifactUri
+from maserve.backends import BackendRegistry
+from maserve.backends.triton import TritonSettings
+from maserve.backends.triton.local import (
+    LocalTritonBackend,
+    LocalTritonParts,
+    ModelSyncLaunch,
+    WheelEngine,
+)
+from maserve.base.clock import Clock, SystemClock
+from maserve.base.errors import Denied, Unavailable
+from maserve.base.keys import ClusterId, Key
+from maserve.cmd.parts import Parts, ServerChanged
+from maserve.cmd.settings import Settings
+from maserve.cmd.wiring import Module
+from maserve.deployment.stock import ArtifactCheck, RolloutSettings
+from maserve.endpoints import Provider, Publisher
+from maserve.endpoints.local import LocalProvider, LocalPublisher
+from maserve.envoy import Address, DataPlane, EnvoySettings
+from maserve.host import DataFolder, HttpClient, PortBook, Supervisor, Worker
+from maserve.modelconfig import ModelConfigProvider
+from maserve.modelconfig.file import FileModelConfigProvider
+from maserve.routing import Manager as RoutingManager
+from maserve.routing.local import LocalRoutingManager
+from maserve.runtime import EventRecorder, EventSettings, LoggingRecorder
+from maserve.store import Store
+from maserve.store.sqlite import SqliteStore
+from maserve.wire import v2
+
+DATABASE = "maserve.db"
+
+
+def clock() -> Clock:
+    return SystemClock()
+
+
+def rng() -> random.Random:
+    return random.SystemRandom()
+
+
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+def folder(settings: Settings) -> DataFolder:
+    return DataFolder(settings.data_dir)
+
+
+def rollout_settings(settings: Settings) -> RolloutSettings:
+    return settings.rollout
+
+
+def triton_settings(settings: Settings) -> TritonSettings:
+    return settings.triton
+
+
+async def sqlite_store(
+    home: DataFolder, clock: Clock, rng: random.Random
+) -> AsyncIterator[SqliteStore]:
+    async with SqliteStore(home.path / DATABASE, clock=clock, rng=rng) as store:
+        yield store
+
+
+def store(sqlite: SqliteStore) -> Store:
+    return sqlite
+
+
+def logging_recorder(sqlite: SqliteStore, clock: Clock) -> LoggingRecorder:
+    return LoggingRecorder(sqlite.events, source="maserve", clock=clock, settings=EventSettings())
+
+
+def recorder(logging: LoggingRecorder) -> EventRecorder:
+    return logging
+
+
+async def supervisor(home: DataFolder, clock: Clock) -> AsyncIterator[Supervisor]:
+    async with Supervisor(home.processes, clock=clock) as made:
+        yield made
+
+
+async def http() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as client:
+        yield client
+
+
+def ports(home: DataFolder, rng: random.Random) -> PortBook:
+    return PortBook(home.ports_file, rng=rng)
+
+
+async def data_plane(
+    settings: Settings,
+    home: DataFolder,
+    programs: Supervisor,
+    ports: PortBook,
+    clock: Clock,
+    rng: random.Random,
+) -> AsyncIterator[DataPlane]:
+    host, _, port = settings.gateway_address.rpartition(":")
+    envoy = EnvoySettings(folder=home.path / "envoy", gateway=Address(host=host, port=int(port)))
+    plane = DataPlane(envoy, supervisor=programs, ports=ports, clock=clock, rng=rng)
+    async with plane:
+        yield plane
+
+
+def triton_backend(
+    settings: Settings,
+    home: DataFolder,
+    programs: Supervisor,
+    ports: PortBook,
+    http: HttpClient,
+    clock: Clock,
+    plane: DataPlane,
+    changed: ServerChanged,
+) -> LocalTritonBackend:
+    return LocalTritonBackend(
+        LocalTritonParts(
+            supervisor=programs,
+            folder=home,
+            ports=ports,
+            http=http,
+            clock=clock,
+            settings=settings.triton,
+            engine=WheelEngine(home, settings.triton),
+            modelsync=lambda launch: modelsync_command(settings, launch),
+            endpoints=plane,
+            changed=changed,
+            files=Worker("replica-files"),
+        )
+    )
+
+
+def backends(triton: LocalTritonBackend) -> BackendRegistry:
+    return BackendRegistry({v2.BACKEND_TYPE_TRITON: triton})
+
+
+async def model_config(
+    home: DataFolder, triton: LocalTritonBackend, changed: ServerChanged, clock: Clock
+) -> AsyncIterator[ModelConfigProvider]:
+    def note(server: Key, cluster: ClusterId) -> None:
+        triton.config_changed(server, cluster)
+        changed.announce(server)
+
+    provider = FileModelConfigProvider(
+        lambda server, cluster: home.model_config(cluster, server), changed=note, clock=clock
+    )
+    async with provider:
+        yield provider
+
+
+def routes(plane: DataPlane) -> RoutingManager:
+    return LocalRoutingManager(plane)
+
+
+def provider(plane: DataPlane) -> Provider:
+    return LocalProvider(plane)
+
+
+def publisher(plane: DataPlane) -> Publisher:
+    return LocalPublisher(plane)
+
+
+class StoredArtifacts:
+    """Looks whether an artifact is there; what cannot be told is left to model-sync to say."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+
+    async def check(self, storage_path: str) -> None:
+        """See `ArtifactCheck.check`."""
+        uri = ArtifactUri.parse(storage_path, "spec.deployable_artifact_uri")
+        try:
+            await self._artifacts.check_exists(uri)
+        except (Denied, Unavailable):
+            return
+
+
+def artifact_check(settings: Settings) -> ArtifactCheck:
+    return StoredArtifacts(Artifacts(settings.storage))
+
+
+def run_parts(
+    parts: Parts,
+    programs: Supervisor,
+    plane: DataPlane,
+    triton: LocalTritonBackend,
+    events: LoggingRecorder,
+) -> None:
+    """Have the machine's long-running parts started before the controllers."""
+    parts.clients += [programs, plane, triton, events]
+
+
+def modelsync_command(settings: Settings, launch: ModelSyncLaunch) -> Command:
+    """Build the command line of the model-sync process beside one replica."""
+    argv = (
+        sys.executable,
+        "-m",
+        "maserve.cmd.modelsync",
+        f"--replica={launch.replica}",
+        f"--config={launch.config}",
+        f"--repository={launch.repository}",
+        f"--cache={launch.cache}",
+        f"--engine-url={launch.triton_url}",
+        f"--readiness={launch.readiness}",
+        f"--unload-grace={settings.model_sync.unload_grace_s}",
+        f"--load-timeout={settings.model_sync.load_timeout_s}",
+    )
+    return Command(argv=argv, env=storage_environment(settings.storage))
+
+
+MACHINE = Module(
+    name="machine",
+    provide=(
+        clock,
+        rng,
+        registry,
+        folder,
+        supervisor,
+        http,
+        ports,
+        rollout_settings,
+        triton_settings,
+        Parts,
+        ServerChanged,
+    ),
+)
+STORE = Module(name="store", provide=(sqlite_store, store, logging_recorder, recorder))
+DATA_PLANE = Module(name="data plane", provide=(data_plane,))
+BACKENDS = Module(name="backends", provide=(triton_backend, backends))
+MODEL_CONFIG = Module(name="model config", provide=(model_config,))
+ROUTING = Module(name="routing", provide=(routes,))
+ENDPOINTS = Module(name="endpoints", provide=(provider, publisher))
+ARTIFACTS = Module(name="artifacts", provide=(artifact_check,))
+PROCESSES = Module(name="processes", invoke=(run_parts,))

@@ -1,0 +1,111 @@
+"""What must be true of the world after every write (`architecture.md` 5.6).
+
+Each check returns what is wrong as sentences; an empty list means all is well.
+"""
+
+from maserve.backends import LoadState
+from maserve.base.keys import ClusterId, Key, ModelName
+from maserve.deployment.keys import current, server_name
+from maserve.deployment.stock.placement import snapshot_of
+from maserve.modelconfig import Entry, Phase, find_entry
+from maserve.resource import names
+from maserve.resource.metadata import is_deleting
+from maserve.routing import RouteId, Rule
+from maserve.testing.simulation import Simulation
+from maserve.wire import v2
+
+_MODEL_PREFIX = "/v2/models/"
+
+
+def find_violations(sim: Simulation) -> list[str]:
+    """Return every broken safety rule."""
+    return [*routed_but_not_loaded(sim), *served_but_not_routed(sim)]
+
+
+def check(sim: Simulation, when: str) -> None:
+    """Raise AssertionError naming every broken rule and when it was found."""
+    violations = find_violations(sim)
+    if violations:
+        raise AssertionError(f"after {when}: {'; '.join(violations)}")
+
+
+def routed_but_not_loaded(sim: Simulation) -> list[str]:
+    """Traffic must only go to a model that every replica admitting traffic has READY.
+
+    And its entry must require it, so that no replica becomes ready without it.
+    """
+    wrong: list[str] = []
+    now = sim.clock.now()
+    for (server, cluster), replicas in sim.world.groups.items():
+        entries = sim.model_config.find_entries(server, cluster) or ()
+        for rule in traffic_rules(sim, server, cluster):
+            deployment, model = rule.match_path.split("/")[-1], _model_of(rule)
+            where = f"{server}/{deployment} in {cluster}"
+            if not _is_required(find_entry(entries, deployment, model)):
+                wrong.append(f"{where} is routed to {model}, which is not required")
+            for replica in replicas:
+                found = replica.models.get(ModelName(model))
+                is_loaded = found is not None and found.state is LoadState.READY
+                if replica.is_ready(now) and not is_loaded:
+                    wrong.append(f"{where} is routed to {model}, {replica.name} lacks it")
+    return wrong
+
+
+def served_but_not_routed(sim: Simulation) -> list[str]:
+    """Find Deployments with a current model that the gateway or a cluster does not lead to."""
+    wrong: list[str] = []
+    for deployment in sim.deployments():
+        if not current(deployment) or _is_leaving(sim, deployment):
+            continue
+        server = Key(deployment.metadata.namespace, server_name(deployment))
+        name = deployment.metadata.name
+        if not _has_rule(discovery_rules(sim, server), names.discovery_path(server.name, name)):
+            wrong.append(f"{name} serves {current(deployment)} but the gateway has no rule")
+        wrong += [
+            f"{name} serves {current(deployment)} but {target.cluster_id} has no rule"
+            for target in snapshot_of(deployment)
+            if not _has_rule(
+                traffic_rules(sim, server, ClusterId(target.cluster_id)),
+                names.traffic_path(server.name, name),
+            )
+        ]
+    return wrong
+
+
+def traffic_rules(sim: Simulation, server: Key, cluster: ClusterId) -> tuple[Rule, ...]:
+    """Return what the data plane of a cluster serves of the Deployments on a server."""
+    route = RouteId(cluster=cluster, key=Key(server.namespace, names.traffic_route(server.name)))
+    rules = sim.routes.live_rules(cluster, route)
+    return tuple(rule for rule in rules if rule.rewrite_path.startswith(_MODEL_PREFIX))
+
+
+def discovery_rules(sim: Simulation, server: Key) -> tuple[Rule, ...]:
+    """Return what the gateway serves of a server."""
+    route = RouteId(cluster=None, key=Key(server.namespace, names.discovery_route(server.name)))
+    return sim.routes.live_rules(None, route)
+
+
+def _is_leaving(sim: Simulation, deployment: v2.Deployment) -> bool:
+    spec = deployment.spec
+    key = Key(deployment.metadata.namespace, server_name(deployment))
+    server = sim.server(key)
+    return (
+        is_deleting(deployment)
+        or spec.deletion_spec.deleted
+        or not spec.desired_revision.name
+        or server is None
+        or is_deleting(server)
+        or server_name(deployment) != spec.inference_server.name
+    )
+
+
+def _is_required(entry: Entry | None) -> bool:
+    return entry is not None and entry.phase == Phase.SERVING
+
+
+def _model_of(rule: Rule) -> str:
+    return rule.rewrite_path.removeprefix(_MODEL_PREFIX)
+
+
+def _has_rule(rules: tuple[Rule, ...], path: str) -> bool:
+    return any(rule.match_path == path for rule in rules)
