@@ -119,6 +119,9 @@ class Ledger:
     async def _settle(self, batch: Sequence[_Request]) -> None:
         before = self.state
         state, applied = _apply(before, batch)
+        if state == before and self._swapper.is_current():
+            _finish(applied)
+            return
         try:
             await self.save(state)
             await self._swapper.publish(await self._snapshot())

@@ -63,6 +63,7 @@ class Swapper:
         self._aim: dict[str, str] = {}
         self._versions: dict[str, str] = {}
         self._epoch = -1
+        self._current_epoch: int | None = None
 
     async def load(self) -> None:
         """Learn what is on disk, which is what an adopted Envoy runs."""
@@ -85,11 +86,17 @@ class Swapper:
 
         Raises `Rejected` with Envoy's reason, `Unavailable` when it does not answer in time.
         """
+        self._current_epoch = None
         listed = await self._aim_at(snapshot)
         for step in steps(self._on_disk, snapshot)[:-1]:
             await self._take(step, await self._worker.call(self._renderer.files, step))
         await self._take(snapshot, listed)
         await self._remove_others(listed)
+        self._current_epoch = self._epoch
+
+    def is_current(self) -> bool:
+        """Tell whether what was published last runs, in the same process still."""
+        return self._current_epoch == self._process.epoch
 
     async def find_acknowledgement(self, scope: str) -> bool | None:
         """Tell whether the running Envoy has what was last aimed at; None for a scope without aim.
