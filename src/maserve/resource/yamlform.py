@@ -11,6 +11,9 @@ from maserve.base.errors import Invalid, Problem
 MAX_VALUES = 1_000_000
 """Aliases are copied when read; this bounds what a small file can unfold to."""
 
+MAX_DEPTH = 100
+"""Deeper messages could not be read back from their bytes: protobuf's own limit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
@@ -38,9 +41,7 @@ def read_documents(text: str, *, source: str) -> tuple[Document, ...]:
     except yaml.MarkedYAMLError as error:
         raise Invalid(_syntax_problem(error, source)) from error
     except yaml.YAMLError as error:
-        raise Invalid(Problem("", f"{source} is no YAML: {error}")) from error
-    except RecursionError as error:
-        raise Invalid(Problem("", f"{source} is nested too deeply")) from error
+        raise Invalid(Problem("", f"{source} cannot be read: {error}")) from error
 
 
 def add_scalar_forms(to: Any) -> None:
@@ -66,6 +67,17 @@ class _Loader(yaml.SafeLoader):
     """Composes nodes with JSON's scalar types only (YAML 1.2, core schema)."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # stub says less
+            raise yaml.MarkedYAMLError(problem="it is nested too deeply", problem_mark=mark)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 add_scalar_forms(_Loader)
@@ -159,4 +171,4 @@ def _is_empty(node: yaml.Node | None) -> bool:
 def _syntax_problem(error: yaml.MarkedYAMLError, source: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-    return Problem("", f"{place} is no YAML: {error.problem or error.context}")
+    return Problem("", f"{place} cannot be read: {error.problem or error.context}")

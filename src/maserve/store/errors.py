@@ -3,7 +3,7 @@
 from maserve.base.errors import Error
 
 
-class Unusable(Error):  # noqa: N818 - named as in base.errors
+class Unusable(Error):
     """The store's file is there but cannot be used; it was left as it was and someone must look."""
 
     def __init__(self, *, file: str, reason: str, remedy: str) -> None:

@@ -417,3 +417,53 @@ def test_what_is_nested_too_deeply_to_be_read_back_is_refused() -> None:
     value.bool_value = True
     with pytest.raises(Invalid, match="nested too deeply"):
         check_readable(model)
+
+
+def test_other_spellings_of_embedded_values_are_read() -> None:
+    port = {"port": {"type": 1, "strVal": "http"}}
+    container = {
+        "name": "c",
+        "resources": {"limits": {"cpu": 2}},
+        "livenessProbe": {"handler": {"httpGet": port, "grpc": None}},
+    }
+    pod = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 30}}
+    spec = read_spec(v2.RayCluster, {"head": {"pod": pod}}).head.pod.spec
+    assert spec.terminationGracePeriodSeconds == 30
+    assert spec.containers[0].resources.limits["cpu"].string == "2"
+    assert spec.containers[0].livenessProbe.handler.httpGet.port.strVal == "http"
+
+
+def test_managed_fields_keep_their_raw_json() -> None:
+    model = v2.Model()
+    model.metadata.managedFields.add(manager="ma").fieldsV1.Raw = b'{"f:spec":{}}'
+    written = to_json(model)
+    assert written["metadata"]["managedFields"][0]["fieldsV1"] == {"f:spec": {}}
+    check_readable(model)
+    model.metadata.managedFields[0].fieldsV1.Raw = b"{"
+    with pytest.raises(Invalid, match=r"managedFields\[0\]\.fieldsV1 holds what is no JSON"):
+        check_readable(model)
+
+
+@pytest.mark.parametrize("given", [[], "x", {"a": {"b": object()}}, {"a": math.nan}])
+def test_what_is_no_struct_is_refused(given: object) -> None:
+    found = problems_of(v2.Model, {"qualityScores": [{"metadata": given}]})
+    assert next(iter(found)).startswith("spec.qualityScores[0].metadata")
+
+
+@pytest.mark.parametrize(
+    "given", ["1e400", "inf", "abc", "", " 1", "1_0", [], True, math.inf, math.nan]
+)
+def test_numbers_are_read_strictly(given: object) -> None:
+    found = problems_of(v2.Deployment, {"strategy": {"zonal": {"rolloutPeriodInSeconds": given}}})
+    assert list(found) == ["spec.strategy.zonal.rolloutPeriodInSeconds"]
+
+
+@pytest.mark.parametrize("given", ["9223372036854775807", 9223372036854775807, "-5", 5.0])
+def test_large_integers_are_read_from_text_or_number(given: object) -> None:
+    data = {
+        "apiVersion": API_VERSION,
+        "kind": "InferenceServer",
+        "status": {"observedGeneration": given},
+    }
+    found = from_json(v2.InferenceServer, data)
+    assert found.status.observed_generation == int(given)  # type: ignore[call-overload]  # each is

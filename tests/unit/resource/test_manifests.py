@@ -68,12 +68,12 @@ def test_problems_of_all_documents_are_told() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [", "m.yaml:1:5 is no YAML"),
-        ("a: b: c", "m.yaml:1:5 is no YAML"),
-        ("\tx: 1", "m.yaml:1:1 is no YAML"),
+        ("a: [", "m.yaml:1:5 cannot be read"),
+        ("a: b: c", "m.yaml:1:5 cannot be read"),
+        ("\tx: 1", "m.yaml:1:1 cannot be read"),
         ("a: 1\nb: 2\na: 3\n", "m.yaml:3 has the key 'a' a second time"),
         (f"{HEAD}spec: {{x: {{a: 1, a: 2}}}}", "m.yaml:3 has the key 'a' a second time"),
-        ("a: *none", "m.yaml:1:4 is no YAML"),
+        ("a: *none", "m.yaml:1:4 cannot be read"),
         ("a: &a [*a]", "unfolds without bound"),
         ("a: !!python/object:os.system {}", "m.yaml:1"),
         ("a: !!binary x", "has a tag that is not known here"),
@@ -81,7 +81,7 @@ def test_problems_of_all_documents_are_told() -> None:
         ("<<: 1", "merges what is no object"),
         ("- a", "a manifest must be an object"),
         ("text", "a manifest must be an object"),
-        ("a: \x00", "is no YAML"),
+        ("a: \x00", "cannot be read"),
         ("[" * 5000, "nested too deeply"),
     ],
 )

@@ -73,6 +73,8 @@ def read_real(value: Any, *, is_single: bool) -> float:
     if number is not None:
         return number
     number = _number(value)
+    if not math.isfinite(number):
+        raise Wrong(f"is out of range for a number: {_spell(value)}")
     if is_single and abs(number) > _FLOAT_MAX:
         raise Wrong(f"is out of range for a single-precision number: {value}")
     return number
