@@ -11,7 +11,7 @@ class AnyForm(StrEnum):
 
     STORED is `{"@type": …, "value": <base64>}` for every type, as the reference keeps it. EXPANDED
     shows the fields of types we know, and `{"@type": …, "@bytes": <base64>}` where those would
-    not read back the same.
+    not read back the same. Only the order of map entries within the bytes is not kept.
     """
 
     STORED = "stored"
