@@ -241,6 +241,17 @@ async def test_large_request_within_the_limit_is_retried_on_another_replica(
     assert replicas["e1"].seen
 
 
+async def test_request_that_kills_replicas_meets_three_at_most(
+    rig: Rig, replicas: Replicas, client: aiohttp.ClientSession
+) -> None:
+    for replica in replicas.values():
+        replica.dies_on_request = True
+    answer = await client.post(f"{rig.url}/infer", json={})
+    assert answer.status == 503
+    assert (await answer.json())["error"] == "replica failed"
+    assert sum(len(replica.seen) for replica in replicas.values()) == 3
+
+
 async def test_request_id_is_kept_and_internal_headers_are_not(
     rig: Rig, replicas: Replicas, client: aiohttp.ClientSession
 ) -> None:

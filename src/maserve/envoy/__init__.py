@@ -5,13 +5,14 @@ when the running Envoy has acknowledged; only inference paths pass; Envoy outliv
 plane. Knows services, routes and clusters, no resource of ours.
 """
 
-from maserve.envoy.dataplane import DataPlane, Ports
+from maserve.envoy.dataplane import DataPlane, Ports, end_envoy
 from maserve.envoy.state import RouteState
 from maserve.envoy.swap import Rejected
 from maserve.envoy.types import Address, EnvoySettings, RouteRef, RouteRule
 
 __all__ = [
     "DataPlane",
+    "end_envoy",
     "EnvoySettings",
     "Ports",
     "RouteRef",

@@ -178,6 +178,10 @@ def _build_reply_mappers(*, is_gateway: bool) -> list[Resource]:
         untouched["headers_to_add"] = [build_header(RETRY_HEADER, "no-replica")]
     return [
         untouched,
+        {
+            **_build_mapper([], "bad request", "the path or a header is malformed"),
+            "filter": {"status_code_filter": {"comparison": _BAD_REQUEST}},
+        },
         _build_mapper(["UT", "DT", "SI"], "timeout", "the request took longer than allowed"),
         _build_mapper(
             ["UC", "UR", "LR", "URX", "UPE"],
@@ -185,6 +189,9 @@ def _build_reply_mappers(*, is_gateway: bool) -> list[Resource]:
             "the replica ended before it answered",
         ),
     ]
+
+
+_BAD_REQUEST: Resource = {"op": "EQ", "value": {"default_value": 400, "runtime_key": "maserve.400"}}
 
 
 def _build_mapper(flags: list[str], error: str, detail: str) -> Resource:

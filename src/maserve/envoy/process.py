@@ -55,6 +55,7 @@ class EnvoyProcess:
         self._clock = clock
         self._rng = rng
         self._process: Process | None = None
+        self._is_ending = False
         self.epoch = 0
 
     @property
@@ -85,13 +86,15 @@ class EnvoyProcess:
             await self._clock.sleep(_POLL_S)
 
     async def run(self) -> None:
-        """Start Envoy again whenever it ends, until cancelled. The process itself runs on."""
+        """Start Envoy again whenever it ends, until cancelled or stopped. Envoy itself runs on."""
         failures = 0
-        while True:
+        while not self._is_ending:
             started = self._clock.monotonic()
             if self._process is not None:
                 await self._process.exited.wait()
                 self.epoch += 1
+                if self._is_ending:
+                    return
                 log.warning("envoy ended", exit=str(self._process.exit))
                 self._process = None
             failures = 1 if self._clock.monotonic() - started > _STEADY_S else failures + 1
@@ -100,6 +103,7 @@ class EnvoyProcess:
 
     async def stop(self) -> None:
         """Drain and end Envoy: requests in flight end, up to the drain time. Absent is success."""
+        self._is_ending = True
         if self.pid is not None:
             await self._drain()
         await self._supervisor.terminate(PROGRAM, grace_s=_KILL_AFTER_S)
