@@ -1,5 +1,6 @@
 """The model config as this process sees it: one JSON file that others replace."""
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,21 +25,20 @@ class ListFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    @property
-    def path(self) -> Path:
-        return self._path / LIST_NAME if self._path.is_dir() else self._path
-
     def signature(self) -> tuple[int, ...]:
         """Return something that differs after every replacement, a swapped link above included."""
         try:
-            status = self.path.stat()
+            status = self._path.stat()
+            if stat.S_ISDIR(status.st_mode):
+                status = (self._path / LIST_NAME).stat()
         except OSError:
             return ()
         return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
     def read(self) -> Reading:
+        path = self._path / LIST_NAME if self._path.is_dir() else self._path
         try:
-            data = find_bytes(self.path)
+            data = find_bytes(path)
             entries = None if data is None else parse_entries(data.decode("utf-8"))
         except (Error, UnicodeDecodeError) as error:
             return Reading(entries=None, problem=str(error))
