@@ -11,7 +11,7 @@ from maserve.backends import Backend
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.testing.backend_contract import BackendContract, BackendWorld
 from maserve.testing.fake_engine import FakeEngine
-from maserve.testing.triton_stage import Stage, a_stage, fast_settings, until
+from maserve.testing.triton_stage import Stage, a_stage, fast_settings, kill_leftovers, until
 from maserve.wire import v2
 
 # Starts real processes; on two busy cores a roll of replicas takes its time.
@@ -48,3 +48,4 @@ class TestLocalTritonBackend(BackendContract):
         async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
             yield LocalWorld(stage)
             await stage.backend.stop_all()
+        kill_leftovers(tmp_path)

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from maserve.testing.triton_stage import (
     a_server,
     a_stage,
     fast_settings,
+    kill_leftovers,
     until,
 )
 
@@ -32,6 +33,12 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 def engine(tmp_path_factory: pytest.TempPathFactory) -> TritonWheel:
     folder = tmp_path_factory.mktemp("engines")
     return TritonWheel(folder, fast_settings(), interpreter=this_interpreter())
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers(tmp_path: Path) -> Iterator[None]:
+    yield
+    kill_leftovers(tmp_path)
 
 
 @pytest.fixture

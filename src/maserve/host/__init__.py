@@ -15,7 +15,7 @@ from maserve.host.files import (
     write_json,
 )
 from maserve.host.http import Answer, HttpClient
-from maserve.host.logs import log_size_bytes, read_log_from, tail_log
+from maserve.host.logs import cap_log, log_size_bytes, read_log_from, tail_log
 from maserve.host.ports import LOOPBACK, PortBook
 from maserve.host.proc import memory_bytes
 from maserve.host.program import Program
@@ -43,6 +43,7 @@ __all__ = [
     "remove_file",
     "remove_tree",
     "tail_log",
+    "cap_log",
     "read_log_from",
     "log_size_bytes",
     "memory_bytes",

@@ -55,6 +55,26 @@ class DataFolder:
             os.ftruncate(descriptor, 0)
             os.close(descriptor)
 
+    def find_holder(self) -> int | None:
+        """Return the pid of the process that holds the folder, None when nobody does."""
+        try:
+            descriptor = os.open(self.path / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _parse_pid(os.pread(descriptor, 4096, 0))
+        else:
+            return None
+        finally:
+            os.close(descriptor)
+
+    @property
+    def settings_file(self) -> Path:
+        """Return where the last process kept what a later one must know to end its programs."""
+        return self.path / "settings.json"
+
     @property
     def processes(self) -> Path:
         """Return where the supervisor keeps one file per program."""
@@ -118,3 +138,10 @@ class DataFolder:
         except (ValueError, KeyError, TypeError):
             who, where = "another process", ""
         return f"data folder {self.path} is in use by {who}{where}"
+
+
+def _parse_pid(holder: bytes) -> int | None:
+    try:
+        return int(json.loads(holder)["pid"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -7,7 +7,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.base.signals import Signal
 from maserve.base.tasks import run_until
 from maserve.host import DataFolder, HttpClient, PortBook, Supervisor, Worker
+from maserve.host.program import kill_marked, list_records
 from maserve.wire import v2
 
 CLUSTER = ClusterId("c1")
@@ -95,9 +96,13 @@ while True:
 
 @dataclass
 class RecordingEndpoints:
-    """Keeps the order of what the data plane was told, and what it should send traffic to now."""
+    """Keeps the order of what the data plane was told, and what it should send traffic to now.
+
+    Raises each of `failures` once, first one first.
+    """
 
     told: list[tuple[tuple[str, int], ...]] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
     now: dict[tuple[str, str, str], tuple[tuple[str, int], ...]] = field(default_factory=dict)
 
     async def set_endpoints(
@@ -107,6 +112,8 @@ class RecordingEndpoints:
         service: str,
         addresses: Sequence[tuple[str, int]],
     ) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
         self.told.append(tuple(addresses))
         self.now[cluster, namespace, service] = tuple(addresses)
 
@@ -171,6 +178,12 @@ class Stage:
         await until(loaded)
 
 
+def kill_leftovers(path: Path) -> None:
+    """Kill every program that a test with this data folder has left running."""
+    for record in list_records(DataFolder(path).processes):
+        kill_marked(record)
+
+
 async def until(holds: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> None:
     """Return once it holds. Raises `TimeoutError`."""
     async with asyncio.timeout(timeout_s):
@@ -193,9 +206,11 @@ def fast_settings(pre_stop_s: float = 0.2) -> TritonSettings:
     )
 
 
-def stand_in_model_sync(script: Path) -> Callable[[ModelSyncLaunch], Command]:
+def stand_in_model_sync(
+    script: Path, more_env: Mapping[str, str]
+) -> Callable[[ModelSyncLaunch], Command]:
     script.write_text(MODEL_SYNC)
-    env = {"STAND_IN": json.dumps([MODEL, CONFIG])}
+    env = {"STAND_IN": json.dumps([MODEL, CONFIG]), **more_env}
 
     def build(launch: ModelSyncLaunch) -> Command:
         paths = (launch.config, launch.repository, launch.triton_url, launch.readiness)
@@ -206,7 +221,13 @@ def stand_in_model_sync(script: Path) -> Callable[[ModelSyncLaunch], Command]:
 
 
 @asynccontextmanager
-async def a_stage(path: Path, settings: TritonSettings, engine: Engine) -> AsyncIterator[Stage]:
+async def a_stage(
+    path: Path,
+    settings: TritonSettings,
+    engine: Engine,
+    *,
+    sync_env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Stage]:
     """Run the backend; leaving cancels it, which leaves the processes running."""
     folder, clock, announced = DataFolder(path), SystemClock(), list[Key]()
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -221,7 +242,7 @@ async def a_stage(path: Path, settings: TritonSettings, engine: Engine) -> Async
                 clock=clock,
                 settings=settings,
                 engine=engine,
-                modelsync=stand_in_model_sync(path / "model_sync.py"),
+                modelsync=stand_in_model_sync(path / "model_sync.py", sync_env or {}),
                 endpoints=endpoints,
                 changed=changed,
                 files=files,

@@ -8,7 +8,7 @@ import structlog
 
 from maserve.backends.triton.local.fleet import Fleet
 from maserve.backends.triton.local.parts import LocalTritonParts
-from maserve.backends.triton.local.replica import PROGRAMS, program_names
+from maserve.backends.triton.local.programs import PROGRAMS, program_names
 from maserve.backends.triton.local.state import (
     DESIRED_FILE,
     REPLICA_FILE,

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -10,11 +9,17 @@ import structlog
 
 from maserve.backends.triton.index import model_state
 from maserve.backends.triton.local.decide import Life, Standing
-from maserve.backends.triton.local.engine import EngineLaunch, ModelSyncLaunch
 from maserve.backends.triton.local.keeper import Keeper
 from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
 from maserve.backends.triton.local.poller import IndexPoller
 from maserve.backends.triton.local.probing import Prober
+from maserve.backends.triton.local.programs import (
+    build_engine_program,
+    build_modelsync_program,
+    engine_url,
+    program_names,
+    shm_prefix,
+)
 from maserve.backends.triton.local.state import ReplicaRecord
 from maserve.backends.types import LoadState, ReplicaLoad, ReplicaStatus
 from maserve.base.backoff import Backoff
@@ -34,19 +39,10 @@ from maserve.host import (
 CRASHES_UNTIL_FAILED = 5
 """So many starts in a row that came to nothing make a replica FAILED; it is tried on."""
 
-PROGRAMS = "triton/"
-"""All programs and port owners of this backend begin like this."""
-
 MODEL_SYNC_GRACE_S = 5.0
 IN_USE = ("already in use", "Address in use", "address already in use")
 
 log = structlog.get_logger()
-
-
-def program_names(record: ReplicaRecord) -> tuple[str, str]:
-    """Return the names of engine and model-sync; the engine's also owns the ports."""
-    prefix = f"{PROGRAMS}{record.cluster}/{record.key}/{record.name}"
-    return f"{prefix}/engine", f"{prefix}/model-sync"
 
 
 class LocalReplica:
@@ -197,50 +193,15 @@ class LocalReplica:
             await parts.files.call(write_json, self.paths.state, self.record.row())
         self._has_ports.set()
         if parts.supervisor.find(self._engine_name) is None:
-            await parts.files.call(remove_shared_memory, self._shm_prefix())
-        http, grpc, metrics = self.record.ports
+            await parts.files.call(remove_shared_memory, shm_prefix(self.paths))
         self.paths.models.mkdir(parents=True, exist_ok=True)
-        command = parts.engine.command(
-            EngineLaunch(
-                http_port=http,
-                grpc_port=grpc,
-                metrics_port=metrics,
-                repository=self.paths.models,
-                shm_prefix=self._shm_prefix(),
-            )
-        )
-        return Program(
-            name=self._engine_name,
-            argv=command.argv,
-            env=command.env,
-            cwd=self.paths.home,
-            log=self.paths.engine_log,
-        )
+        return build_engine_program(self.record, self.paths, parts)
 
     async def _sync_program(self) -> Program:
         """Return model-sync's program; one that runs with other arguments is ended first."""
         await self._has_ports.wait()
-        record = self.record
         self.paths.models.mkdir(parents=True, exist_ok=True)
-        command = self._parts.modelsync(
-            ModelSyncLaunch(
-                replica=self.name,
-                cluster=record.cluster,
-                key=record.key,
-                config=self._parts.folder.model_config(record.cluster, record.key),
-                repository=self.paths.models,
-                cache=self._parts.folder.model_cache(record.cluster, record.key),
-                triton_url=f"http://{LOOPBACK}:{record.ports[0]}",
-                readiness=self.paths.readiness,
-            )
-        )
-        program = Program(
-            name=self._sync_name,
-            argv=command.argv,
-            env=command.env,
-            cwd=self.paths.home,
-            log=self.paths.modelsync_log,
-        )
+        program = build_modelsync_program(self.record, self.paths, self._parts)
         running = self._parts.supervisor.find(self._sync_name)
         if running is not None and running.digest != program.digest():
             await self._parts.supervisor.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
@@ -256,7 +217,7 @@ class LocalReplica:
     async def _probe(self, process: Process, http: HttpClient) -> str:
         """Probe until the engine has to be ended; return why."""
         prober = Prober(
-            f"http://{LOOPBACK}:{self.record.ports[0]}",
+            engine_url(self.record),
             self._parts,
             http=http,
             readiness=self.paths.readiness,
@@ -282,7 +243,7 @@ class LocalReplica:
         self._life = Life.FAILED if failed else Life.STARTING
         self.record = replace(self.record, ready=False, restarts=self.record.restarts + 1)
         self._on_change()
-        await self._parts.files.call(remove_shared_memory, self._shm_prefix())
+        await self._parts.files.call(remove_shared_memory, shm_prefix(self.paths))
         moved = any(text in said for text in IN_USE) and await self._move_ports()
         await self._save()
         return moved
@@ -351,7 +312,7 @@ class LocalReplica:
 
     async def _remove_files(self) -> None:
         files = self._parts.files
-        await files.call(remove_shared_memory, self._shm_prefix())
+        await files.call(remove_shared_memory, shm_prefix(self.paths))
         await files.call(remove_tree, self.paths.home)
         await files.call(self._parts.ports.release, self._engine_name)
 
@@ -399,7 +360,3 @@ class LocalReplica:
             return "leaves"
         reason = self._reason or f"replica is {self.life}"
         return f"{reason} (model-sync: {self._sync_reason})" if self._sync_reason else reason
-
-    def _shm_prefix(self) -> str:
-        """Return the prefix of the engine's shared memory: unique on this machine."""
-        return f"maserve-{hashlib.sha256(str(self.paths.home).encode()).hexdigest()[:16]}-"

@@ -1,0 +1,238 @@
+"""Replicas that go wrong, with a fake engine: small real processes on loopback."""
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from maserve.backends import LoadState
+from maserve.backends.triton import ProbeSettings, ReadinessProbe, TritonSettings
+from maserve.backends.triton.local import Command, EngineLaunch
+from maserve.base.clock import SystemClock
+from maserve.base.errors import Unavailable, Unsupported
+from maserve.base.keys import ModelName
+from maserve.host import Program, Supervisor
+from maserve.testing.fake_engine import FakeEngine
+from maserve.testing.triton_stage import (
+    CLUSTER,
+    KEY,
+    TARGET,
+    Stage,
+    a_server,
+    a_stage,
+    fast_settings,
+    kill_leftovers,
+    until,
+)
+
+# Real processes: alone most tests take under two seconds, on two busy cores more.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(30)]
+
+FAST = ProbeSettings(period_s=0.05, timeout_s=0.5, failure_threshold=2)
+MODEL = ModelName("m1")
+
+
+class CrashingEngine(FakeEngine):
+    def command(self, launch: EngineLaunch) -> Command:
+        return Command(argv=("/bin/sh", "-c", "echo no licence; exit 3"), env={})
+
+
+class DeafEngine(FakeEngine):
+    def command(self, launch: EngineLaunch) -> Command:
+        return Command(argv=("/bin/sleep", "60"), env={})
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers(tmp_path: Path) -> Iterator[None]:
+    yield
+    kill_leftovers(tmp_path)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    async with a_stage(tmp_path, probing_fast(), FakeEngine()) as running:
+        yield running
+        await running.backend.stop_all()
+
+
+def probing_fast(readiness_probe: ReadinessProbe = ReadinessProbe.MODEL_AWARE) -> TritonSettings:
+    return replace(
+        fast_settings(),
+        liveness=FAST,
+        readiness=FAST,
+        readiness_probe=readiness_probe,
+    )
+
+
+async def a_message(stage: Stage, state: str) -> str:
+    """Wait for a state and return its message."""
+
+    async def there() -> bool:
+        return await stage.state(a_server(1)) == state
+
+    await until(there)
+    return (await stage.backend.get_server_status(a_server(1), TARGET)).message
+
+
+async def test_engine_that_crashes_at_once_is_failed_with_its_last_words(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, probing_fast(), CrashingEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        message = await a_message(stage, "FAILED")
+        await stage.until_deleted()
+
+    assert "triton-is1-c1-0: exit code 3: no licence" in message
+
+
+async def test_engine_that_never_answers_is_failed_after_its_startup_budget(
+    tmp_path: Path,
+) -> None:
+    settings = replace(probing_fast(), startup=FAST)
+    async with a_stage(tmp_path, settings, DeafEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        message = await a_message(stage, "FAILED")
+        await stage.until_deleted()
+
+    assert "replica is FAILED" in message or "not live 0.1 s after its start" in message
+
+
+async def test_missing_engine_is_said_and_nothing_is_started(tmp_path: Path) -> None:
+    engine = FakeEngine(problem=Unsupported("Triton is not installed"))
+    async with a_stage(tmp_path, probing_fast(), engine) as stage:
+        status = await stage.backend.create_server(a_server(1), TARGET)
+        assert stage.backend.views(KEY, CLUSTER) == ()
+
+    assert (status.state, status.message) == ("FAILED", "Triton is not installed")
+
+
+async def test_frozen_engine_is_restarted_by_its_liveness_probe(stage: Stage) -> None:
+    await stage.backend.create_server(a_server(1), TARGET)
+    await stage.until_serving(a_server(1))
+    (before,) = (row.pid for row in stage.backend.views(KEY, CLUSTER))
+    os.kill(before, signal.SIGSTOP)
+
+    async def restarted() -> bool:
+        return stage.backend.views(KEY, CLUSTER)[0].restarts == 1
+
+    await until(restarted)
+    await stage.until_serving(a_server(1))
+    assert stage.backend.views(KEY, CLUSTER)[0].pid != before
+
+
+@pytest.mark.parametrize("probe", [ReadinessProbe.SERVER, ReadinessProbe.NONE])
+async def test_other_readiness_probes_do_not_ask_model_sync(
+    tmp_path: Path, probe: ReadinessProbe
+) -> None:
+    async with a_stage(tmp_path, probing_fast(probe), FakeEngine()) as stage:
+        stage.folder.model_config(CLUSTER, KEY).parent.mkdir(parents=True)
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        await stage.until_deleted()
+
+
+async def test_required_model_that_is_not_loaded_takes_the_replica_out(stage: Stage) -> None:
+    stage.want_models("m1")
+    await stage.backend.create_server(a_server(1), TARGET)
+    await stage.until_serving(a_server(1))
+    await stage.until_loaded("m1")
+    (sync,) = (name for name in stage.pids() if name.endswith("/model-sync"))
+    os.kill(stage.pids()[sync], signal.SIGSTOP)
+    readiness = stage.folder.replicas(CLUSTER, KEY) / "triton-is1-c1-0" / "readiness.json"
+    readiness.write_text(json.dumps({"required": ["m1", "m2"]}))
+    stage.backend.wake(KEY)
+
+    async def out() -> bool:
+        return stage.endpoints.ports() == []
+
+    await until(out)
+    assert stage.backend.views(KEY, CLUSTER)[0].reason == "serving models not loaded: m2"
+    os.kill(stage.pids()[sync], signal.SIGCONT)
+
+
+async def test_replica_that_does_not_run_loads_nothing(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, probing_fast(), DeafEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+
+        async def listed() -> bool:
+            return bool((await stage.backend.get_model_status(KEY, TARGET, MODEL)).rows)
+
+        await until(listed)
+        (row,) = (await stage.backend.get_model_status(KEY, TARGET, MODEL)).rows
+        await stage.until_deleted()
+
+    assert (row.running, row.state) == (False, LoadState.LOADING)
+    assert row.reason.startswith("replica is ")
+
+
+async def test_frozen_replica_does_not_hold_up_a_reader(tmp_path: Path) -> None:
+    settings = fast_settings()
+    quick = replace(settings, embedded=replace(settings.embedded, status_timeout_s=0.1))
+    async with a_stage(tmp_path, quick, FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        (pid,) = (row.pid for row in stage.backend.views(KEY, CLUSTER))
+        os.kill(pid, signal.SIGSTOP)
+        stage.backend.config_changed(KEY, CLUSTER)
+        (row,) = (await stage.backend.get_model_status(KEY, TARGET, MODEL)).rows
+        os.kill(pid, signal.SIGCONT)
+        await stage.until_deleted()
+
+    assert (row.state, row.reason) == (
+        LoadState.LOADING,
+        "repository index did not answer in time",
+    )
+
+
+async def test_reading_is_never_older_than_the_last_config_change(stage: Stage) -> None:
+    await stage.backend.create_server(a_server(1), TARGET)
+    await stage.until_serving(a_server(1))
+    models = stage.folder.replicas(CLUSTER, KEY) / "triton-is1-c1-0" / "models"
+    before = await stage.backend.get_model_status(KEY, TARGET, MODEL)
+    (models / "m1").mkdir()
+    stage.backend.config_changed(KEY, CLUSTER)
+    after = await stage.backend.get_model_status(KEY, TARGET, MODEL)
+
+    assert before.rows[0].reason == "model not in repository"
+    assert after.rows[0].reason == "model not yet loaded"
+
+
+async def test_data_plane_that_refuses_is_tried_again(stage: Stage) -> None:
+    stage.endpoints.failures = [Unavailable("envoy is away")] * 2
+    await stage.backend.create_server(a_server(1), TARGET)
+    await stage.until_serving(a_server(1))
+
+    assert len(stage.endpoints.ports()) == 1
+
+
+async def test_program_whose_replica_is_not_on_disk_is_ended(tmp_path: Path) -> None:
+    stray = Program(
+        name="triton/c1/default/gone/triton-gone-c1-0/engine",
+        argv=("/bin/sleep", "60"),
+        cwd=tmp_path,
+        log=tmp_path / "stray.log",
+    )
+    async with Supervisor(tmp_path / "processes", clock=SystemClock()) as supervisor:
+        await supervisor.start(stray)
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        assert await stage.backend.delete_server(KEY, TARGET)
+        assert stage.pids() == {}
+
+
+async def test_changed_model_sync_command_restarts_only_model_sync(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        before = stage.pids()
+    async with a_stage(tmp_path, fast_settings(), FakeEngine(), sync_env={"NEW": "1"}) as stage:
+
+        async def replaced() -> bool:
+            return len(stage.pids()) == 2 and stage.pids() != before
+
+        await until(replaced)
+        after = stage.pids()
+        await stage.until_deleted()
+
+    assert [name.rpartition("/")[2] for name in before if before[name] == after[name]] == ["engine"]
