@@ -28,4 +28,6 @@ def options() -> Sequence[Module]:
         embedded.ARTIFACTS,
         serving.INFERENCE_SERVER_STOCK_PLUGIN,
         serving.INFERENCE_SERVER,
+        embedded.INSPECTION,
+        embedded.API_SERVER,
     )

@@ -1,31 +1,43 @@
 """The modules of the embedded mode: SQLite, real Triton and Envoy processes, files."""
 
+import os
 import random
 import sys
 from collections.abc import AsyncIterator
 
 from prometheus_client import CollectorRegistry
 
+from maserve.apiserver import ApiServer, ApiSettings, Extensions, Inspector, stock_extensions
 from maserve.artifacts import Artifacts, ArtifactUri
 from maserve.backends import BackendRegistry
 from maserve.backends.triton import TritonSettings
 from maserve.backends.triton.local import (
+    Command,
     LocalTritonBackend,
     LocalTritonParts,
     ModelSyncLaunch,
-    WheelEngine,
+    TritonWheel,
+    this_interpreter,
 )
 from maserve.base.clock import Clock, SystemClock
 from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key
+from maserve.cmd.inspector import LocalInspector
 from maserve.cmd.parts import Parts, ServerChanged
 from maserve.cmd.settings import Settings
+from maserve.cmd.transitions import Teller, TellingRecorder
 from maserve.cmd.wiring import Module
 from maserve.deployment.stock import ArtifactCheck, RolloutSettings
 from maserve.endpoints import Provider, Publisher
 from maserve.endpoints.local import LocalProvider, LocalPublisher
 from maserve.envoy import Address, DataPlane, EnvoySettings
-from maserve.host import DataFolder, HttpClient, PortBook, Supervisor, Worker
+from maserve.host import (
+    DataFolder,
+    PortBook,
+    Supervisor,
+    Worker,
+    clean_environment,
+)
 from maserve.modelconfig import ModelConfigProvider
 from maserve.modelconfig.file import FileModelConfigProvider
 from maserve.routing import Manager as RoutingManager
@@ -36,6 +48,17 @@ from maserve.store.sqlite import SqliteStore
 from maserve.wire import v2
 
 DATABASE = "maserve.db"
+
+MODELSYNC_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "PYTHONPATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+"""What model-sync inherits of our environment besides the storage variables."""
 
 
 def clock() -> Clock:
@@ -48,6 +71,10 @@ def rng() -> random.Random:
 
 def registry() -> CollectorRegistry:
     return CollectorRegistry()
+
+
+def parts() -> Parts:
+    return Parts()
 
 
 def folder(settings: Settings) -> DataFolder:
@@ -77,18 +104,13 @@ def logging_recorder(sqlite: SqliteStore, clock: Clock) -> LoggingRecorder:
     return LoggingRecorder(sqlite.events, source="maserve", clock=clock, settings=EventSettings())
 
 
-def recorder(logging: LoggingRecorder) -> EventRecorder:
-    return logging
+def recorder(logging: LoggingRecorder, teller: Teller) -> EventRecorder:
+    return TellingRecorder(logging, teller)
 
 
 async def supervisor(home: DataFolder, clock: Clock) -> AsyncIterator[Supervisor]:
     async with Supervisor(home.processes, clock=clock) as made:
         yield made
-
-
-async def http() -> AsyncIterator[HttpClient]:
-    async with HttpClient() as client:
-        yield client
 
 
 def ports(home: DataFolder, rng: random.Random) -> PortBook:
@@ -115,7 +137,6 @@ def triton_backend(
     home: DataFolder,
     programs: Supervisor,
     ports: PortBook,
-    http: HttpClient,
     clock: Clock,
     plane: DataPlane,
     changed: ServerChanged,
@@ -125,10 +146,9 @@ def triton_backend(
             supervisor=programs,
             folder=home,
             ports=ports,
-            http=http,
             clock=clock,
             settings=settings.triton,
-            engine=WheelEngine(home, settings.triton),
+            engine=TritonWheel(home.engines, settings.triton, interpreter=this_interpreter()),
             modelsync=lambda launch: modelsync_command(settings, launch),
             endpoints=plane,
             changed=changed,
@@ -182,8 +202,55 @@ class StoredArtifacts:
             return
 
 
-def artifact_check(settings: Settings) -> ArtifactCheck:
-    return StoredArtifacts(Artifacts(settings.storage))
+async def artifact_check(settings: Settings) -> AsyncIterator[ArtifactCheck]:
+    async with Artifacts(settings.storage) as artifacts:
+        yield StoredArtifacts(artifacts)
+
+
+def inspector(
+    store: Store,
+    sqlite: SqliteStore,
+    backends: BackendRegistry,
+    triton: LocalTritonBackend,
+    model_config: ModelConfigProvider,
+    routes: RoutingManager,
+    publisher: Publisher,
+    home: DataFolder,
+    clock: Clock,
+) -> Inspector:
+    return LocalInspector(
+        store=store,
+        events=sqlite.events,
+        backends=backends,
+        triton=triton,
+        model_config=model_config,
+        routes=routes,
+        publisher=publisher,
+        folder=home,
+        clock=clock,
+    )
+
+
+def extensions(store: Store) -> Extensions:
+    return stock_extensions(store, environment="unspecified")
+
+
+def api_server(
+    settings: Settings,
+    store: Store,
+    inspector: Inspector,
+    extensions: Extensions,
+    clock: Clock,
+    registry: CollectorRegistry,
+) -> ApiServer:
+    return ApiServer(
+        ApiSettings(address=settings.api_address),
+        store,
+        inspector=inspector,
+        extensions=extensions,
+        clock=clock,
+        registry=registry,
+    )
 
 
 def run_parts(
@@ -209,10 +276,13 @@ def modelsync_command(settings: Settings, launch: ModelSyncLaunch) -> Command:
         f"--cache={launch.cache}",
         f"--engine-url={launch.triton_url}",
         f"--readiness={launch.readiness}",
-        f"--unload-grace={settings.model_sync.unload_grace_s}",
-        f"--load-timeout={settings.model_sync.load_timeout_s}",
+        f"--unload-grace={settings.model_sync.unload_grace_s:g}",
+        f"--load-timeout={settings.model_sync.load_timeout_s:g}",
     )
-    return Command(argv=argv, env=storage_environment(settings.storage))
+    return Command(
+        argv=argv,
+        env={**clean_environment(os.environ, MODELSYNC_VARIABLES), **settings.storage_variables},
+    )
 
 
 MACHINE = Module(
@@ -223,11 +293,10 @@ MACHINE = Module(
         registry,
         folder,
         supervisor,
-        http,
         ports,
         rollout_settings,
         triton_settings,
-        Parts,
+        parts,
         ServerChanged,
     ),
 )
@@ -239,3 +308,5 @@ ROUTING = Module(name="routing", provide=(routes,))
 ENDPOINTS = Module(name="endpoints", provide=(provider, publisher))
 ARTIFACTS = Module(name="artifacts", provide=(artifact_check,))
 PROCESSES = Module(name="processes", invoke=(run_parts,))
+INSPECTION = Module(name="inspection", provide=(inspector,))
+API_SERVER = Module(name="api server", provide=(extensions, api_server))

@@ -79,7 +79,7 @@ def model_gate(
     )
 
 
-def deployment_ports(  # noqa: PLR0913 - the list of the controller's ports is what it is
+def deployment_ports(
     store: Store,
     backends: BackendRegistry,
     model_config: ModelConfigProvider,

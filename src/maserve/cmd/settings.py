@@ -1,11 +1,12 @@
 """Everything that can be set, read once (serving guide, Rollout Configuration; behaviour 11)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
 
-from maserve.artifacts import StorageSettings
+from maserve.artifacts import StorageSettings, parse_storage_settings
 from maserve.backends.triton import (
     DrainSettings,
     ProbeSettings,
@@ -49,6 +50,7 @@ class Settings:
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     model_sync: ModelSyncSettings = field(default_factory=ModelSyncSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
+    storage_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     keep_running: bool = False
 
 
@@ -59,10 +61,12 @@ def parse_settings(
     api_address: str,
     gateway_address: str,
     metrics_address: str,
-    storage: StorageSettings,
+    storage_variables: Mapping[str, str],
     keep_running: bool,
 ) -> Settings:
-    """Read a settings file's text; the addresses come from the command line.
+    """Read a settings file's text; addresses come from the command line.
+
+    `storage_variables` are the storage vendors' usual ones; model-sync gets the same.
 
     Raises `Invalid` with every unknown key and every wrong value.
     """
@@ -77,7 +81,8 @@ def parse_settings(
         triton=_triton(root.part("inferenceServer"), problems),
         rollout=_rollout(root.part("deployment")),
         model_sync=_model_sync(root.part("modelSync")),
-        storage=storage,
+        storage=_storage(storage_variables, problems),
+        storage_variables=storage_variables,
         keep_running=keep_running,
     )
     _metadata_storage(root.part("metadataStorage"))
@@ -167,6 +172,14 @@ def _model_sync(section: Section) -> ModelSyncSettings:
         unload_grace_s=section.duration("unloadGrace", default.unload_grace_s),
         load_timeout_s=section.duration("loadTimeout", default.load_timeout_s),
     )
+
+
+def _storage(variables: Mapping[str, str], problems: list[Problem]) -> StorageSettings:
+    try:
+        return parse_storage_settings(variables)
+    except Invalid as error:
+        problems.extend(error.problems)
+        return StorageSettings()
 
 
 def _metadata_storage(section: Section) -> None:

@@ -16,7 +16,6 @@ from dishka.exception_base import DishkaError
 from maserve.base.errors import Error
 
 
-
 class WiringError(Error):
     """The list of modules does not make a control plane.
 

@@ -1,0 +1,239 @@
+"""Answers "why does it not move": an object with its events, replicas and routes; and logs."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from maserve.backends import BackendRegistry, ReplicaStatus
+from maserve.backends.triton.local import LocalTritonBackend
+from maserve.base.clock import Clock
+from maserve.base.errors import Error, NotFound
+from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
+from maserve.deployment import server_name
+from maserve.endpoints import Publisher
+from maserve.host import DataFolder, log_size_bytes, read_log_from, tail_log
+from maserve.modelconfig import Entry, ModelConfigProvider
+from maserve.resource import Kind, Resource, key_of, names
+from maserve.routing import Manager as RoutingManager
+from maserve.routing import RouteId
+from maserve.store import EventLog, EventRow, Store
+from maserve.wire import ext, v2
+
+LOG_FILES = {"engine": "engine.log", "model-sync": "model-sync.log"}
+"""A replica's programs and the files they write."""
+
+FOLLOW_S = 0.2
+DEFAULT_TAIL = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalInspector:
+    """Looks into the processes and files of this machine."""
+
+    store: Store
+    events: EventLog
+    backends: BackendRegistry
+    triton: LocalTritonBackend
+    model_config: ModelConfigProvider
+    routes: RoutingManager
+    publisher: Publisher
+    folder: DataFolder
+    clock: Clock
+
+    async def describe(self, kind: Kind, key: Key) -> ext.DescribeResponse:
+        """See `apiserver.Inspector.describe`."""
+        resource = await self.store.get(kind.message, key)
+        answer = ext.DescribeResponse()
+        answer.object.Pack(resource)
+        rows = await self.events.list(kind.name, key)
+        answer.events.extend(_event(row) for row in rows if row.uid == resource.metadata.uid)
+        server = await self._server_of(resource)
+        if server is not None:
+            await self._describe_server(answer, server, _only(resource))
+        return answer
+
+    async def logs(self, request: ext.LogsRequest) -> AsyncIterator[ext.LogsResponse]:
+        """See `apiserver.Inspector.logs`."""
+        key = Key(request.namespace, request.inference_server)
+        server = await self.store.get(v2.InferenceServer, key)
+        files = self._log_files(server, request)
+        offsets = {place: log_size_bytes(path) for place, path in files.items()}
+        for place, path in files.items():
+            for line in tail_log(path, request.tail_lines or DEFAULT_TAIL):
+                yield _line(place, line)
+        while request.follow:
+            await self.clock.sleep(FOLLOW_S)
+            for place, path in self._log_files(server, request).items():
+                text = read_log_from(path, offsets.get(place, 0))
+                offsets[place] = log_size_bytes(path)
+                for line in text.splitlines():
+                    yield _line(place, line)
+
+    async def _server_of(self, resource: Resource) -> v2.InferenceServer | None:
+        if isinstance(resource, v2.InferenceServer):
+            return resource
+        if not isinstance(resource, v2.Deployment):
+            return None
+        key = Key(resource.metadata.namespace, server_name(resource))
+        return await self.store.find(v2.InferenceServer, key)
+
+    async def _describe_server(
+        self, answer: ext.DescribeResponse, server: v2.InferenceServer, deployment: str
+    ) -> None:
+        for target in server.spec.cluster_targets:
+            view = ext.ClusterView(cluster_id=target.cluster_id)
+            try:
+                await self._describe_cluster(view, server, target, deployment)
+            except Error as error:
+                view.error = str(error)
+            answer.clusters.append(view)
+        for route, where in _routes(server):
+            await self._describe_route(answer, route, where, deployment)
+
+    async def _describe_cluster(
+        self,
+        view: ext.ClusterView,
+        server: v2.InferenceServer,
+        target: v2.ClusterTarget,
+        deployment: str,
+    ) -> None:
+        key = key_of(server)
+        status = await self.backends.get(server.spec.backend_type).get_server_status(server, target)
+        view.state, view.message = str(status.state), status.message
+        endpoints = await self.publisher.get(server)
+        view.endpoint = str(endpoints.get(ClusterId(target.cluster_id), ""))
+        entries: tuple[Entry, ...] = ()
+        if await self.model_config.check_model_config_exists(key, target):
+            entries = await self.model_config.get_models_from_config(key, target)
+        view.entries.extend(
+            _entry(entry) for entry in entries if deployment in ("", entry.deployment_name)
+        )
+        replicas = {
+            status.name: _replica(status)
+            for status in self.triton.views(key, ClusterId(target.cluster_id))
+        }
+        for model in dict.fromkeys(entry.name for entry in entries):
+            await self._describe_loads(replicas, server, target, model)
+        view.replicas.extend(replicas[name] for name in sorted(replicas))
+
+    async def _describe_loads(
+        self,
+        replicas: dict[ReplicaName, ext.ReplicaView],
+        server: v2.InferenceServer,
+        target: v2.ClusterTarget,
+        model: ModelName,
+    ) -> None:
+        backend = self.backends.get(server.spec.backend_type)
+        report = await backend.get_model_status(key_of(server), target, model)
+        for row in report.rows:
+            if row.replica in replicas:
+                replicas[row.replica].models.append(
+                    ext.ModelView(name=model, state=str(row.state), reason=row.reason)
+                )
+
+    async def _describe_route(
+        self,
+        answer: ext.DescribeResponse,
+        route: RouteId,
+        target: v2.ClusterTarget | None,
+        deployment: str,
+    ) -> None:
+        rules = await self.routes.list_rules(target, route)
+        is_live = bool(rules) and await self.routes.is_live(target, route)
+        answer.routes.extend(
+            ext.RouteView(
+                name=route.key.name,
+                cluster_id=route.cluster or "",
+                match_path=rule.match_path,
+                rewrite_path=rule.rewrite_path,
+                target=rule.backend,
+                live=is_live,
+            )
+            for rule in rules
+            if not deployment or rule.match_path.endswith(f"/{deployment}")
+        )
+
+    def _log_files(
+        self, server: v2.InferenceServer, request: ext.LogsRequest
+    ) -> dict[tuple[str, str, str], Path]:
+        """Return the files asked for, by cluster, replica and program. Raises `NotFound`."""
+        clusters = [target.cluster_id for target in server.spec.cluster_targets]
+        if request.cluster_id and request.cluster_id not in clusters:
+            raise NotFound("cluster", request.cluster_id, f"{server.metadata.name} has {clusters}")
+        if request.process and request.process not in LOG_FILES:
+            raise NotFound("process", request.process, f"there are {', '.join(LOG_FILES)}")
+        files = {
+            (cluster, home.name, process): home / file
+            for cluster in clusters
+            if request.cluster_id in ("", cluster)
+            for home in sorted(self.folder.replicas(ClusterId(cluster), key_of(server)).glob("*/"))
+            if request.replica in ("", home.name)
+            for process, file in LOG_FILES.items()
+            if request.process in ("", process)
+        }
+        if request.replica and not files:
+            raise NotFound("replica", request.replica)
+        return files
+
+
+def _only(resource: Resource) -> str:
+    """Return the Deployment whose part alone is shown, empty for a whole server."""
+    return resource.metadata.name if isinstance(resource, v2.Deployment) else ""
+
+
+def _routes(
+    server: v2.InferenceServer,
+) -> "list[tuple[RouteId, v2.ClusterTarget | None]]":
+    namespace, name = server.metadata.namespace, server.metadata.name
+    discovery = RouteId(cluster=None, key=Key(namespace, names.discovery_route(name)))
+    traffic = Key(namespace, names.traffic_route(name))
+    return [
+        (discovery, None),
+        *(
+            (RouteId(cluster=ClusterId(target.cluster_id), key=traffic), target)
+            for target in server.spec.cluster_targets
+        ),
+    ]
+
+
+def _event(row: EventRow) -> ext.Event:
+    event = ext.Event(
+        type=row.type,
+        reason=row.reason,
+        message=row.message,
+        count=row.count,
+        source=row.source,
+    )
+    event.first_time.FromDatetime(row.first_time)
+    event.last_time.FromDatetime(row.last_time)
+    return event
+
+
+def _entry(entry: Entry) -> ext.EntryView:
+    return ext.EntryView(
+        name=entry.name,
+        storage_path=entry.storage_path,
+        deployment_name=entry.deployment_name,
+        phase=entry.phase,
+        canary_pod=entry.canary_pod,
+    )
+
+
+def _replica(status: ReplicaStatus) -> ext.ReplicaView:
+    view = ext.ReplicaView(
+        name=status.name,
+        state=status.state,
+        ready=status.ready,
+        pid=status.pid,
+        address=status.address,
+        restarts=status.restarts,
+        reason=status.reason,
+    )
+    if status.started is not None:
+        view.started_time.FromDatetime(status.started)
+    return view
+
+
+def _line(place: tuple[str, str, str], line: str) -> ext.LogsResponse:
+    cluster, replica, process = place
+    return ext.LogsResponse(cluster_id=cluster, replica=replica, process=process, line=line)

@@ -1,0 +1,36 @@
+"""Prints every event as one line while it is recorded, so that a person sees what moves."""
+
+from collections.abc import Callable
+
+from maserve.resource import Resource, key_of, kind_of
+from maserve.runtime import EventRecorder
+
+Say = Callable[[str], None]
+"""Prints one line for a person."""
+
+
+class Teller:
+    """Holds the way to print, so that wiring can hand it on by type."""
+
+    def __init__(self, say: Say) -> None:
+        self.say = say
+
+
+class TellingRecorder:
+    """Records events as `inner` does, and tells them."""
+
+    def __init__(self, inner: EventRecorder, teller: Teller) -> None:
+        self._inner = inner
+        self._teller = teller
+
+    def normal(self, resource: Resource, reason: str, message: str) -> None:
+        self._inner.normal(resource, reason, message)
+        self._tell(resource, reason, message)
+
+    def warning(self, resource: Resource, reason: str, message: str) -> None:
+        self._inner.warning(resource, reason, message)
+        self._tell(resource, f"warning {reason}", message)
+
+    def _tell(self, resource: Resource, reason: str, message: str) -> None:
+        kind = kind_of(resource).name
+        self._teller.say(f"{kind} {key_of(resource)}: {reason}: {message}")

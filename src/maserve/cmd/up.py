@@ -1,0 +1,173 @@
+"""`maserve up`: the whole control plane and its data plane on one machine, in the foreground."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from ipaddress import ip_address
+
+from dishka import AsyncContainer
+from prometheus_client import CollectorRegistry, start_http_server
+
+from maserve.apiserver import ApiServer
+from maserve.backends.triton.local import LocalTritonBackend
+from maserve.base.errors import Invalid, Problem, Unavailable
+from maserve.base.tasks import run_until
+from maserve.cmd.controllermgr import options
+from maserve.cmd.parts import Parts
+from maserve.cmd.settings import Settings
+from maserve.cmd.transitions import Say, Teller
+from maserve.cmd.wiring import Module, build_container, invoke_all
+from maserve.envoy import DataPlane
+from maserve.host import DataFolder, Supervisor, find_json, write_json
+from maserve.runtime import AlwaysLeader, Manager, ManagerSettings
+
+MAX_PORT = 65535
+
+
+async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None = None) -> None:
+    """Serve until SIGINT or SIGTERM, then stop gracefully.
+
+    Replicas and Envoy that an earlier process left on the data folder are adopted as they run. With
+    `keep_running` they are left running at the end. Raises `Denied` when another process serves
+    the folder, `Invalid` or `Unavailable` for an address that cannot be used.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    home = DataFolder(settings.data_dir)
+    with home.lock() as lock:
+        lock.publish(settings.api_address)
+        write_json(home.settings_file, {"gatewayAddress": settings.gateway_address})
+        async with _container(modules or options(), settings, say) as container:
+            await _serve(container, modules or options(), settings, stop, say)
+            if settings.keep_running:
+                say("replicas and gateway keep running; `maserve down` ends them")
+            else:
+                await _end_data_plane(container, say)
+                say("stopped")
+
+
+async def run_down(settings: Settings, say: Say) -> None:
+    """End what `--keep-running` or a killed process left running on a data folder.
+
+    A process that still serves the folder is asked to stop gracefully instead, and waited for.
+    """
+    home = DataFolder(settings.data_dir)
+    holder = home.find_holder()
+    if holder is not None:
+        say(f"asking process {holder} to stop")
+        os.kill(holder, signal.SIGTERM)
+        await _until_free(home)
+        say("it has stopped")
+    known = find_json(home.settings_file)
+    if not isinstance(known, dict):
+        say(f"nothing has run on {settings.data_dir}")
+        return
+    settings = replace(settings, gateway_address=known["gatewayAddress"])
+    with home.lock():
+        async with _container(options(), settings, say) as container:
+            await _end_data_plane(container, say)
+    say("nothing of it runs any more")
+
+
+async def _until_free(home: DataFolder) -> None:
+    while home.find_holder() is not None:  # noqa: ASYNC110 - another process gives no event
+        await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def _container(
+    modules: Sequence[Module], settings: Settings, say: Say
+) -> AsyncIterator[AsyncContainer]:
+    container = build_container(modules, {Settings: settings, Teller: Teller(say)})
+    try:
+        yield container
+    finally:
+        await container.close()
+
+
+async def _serve(
+    container: AsyncContainer,
+    modules: Sequence[Module],
+    settings: Settings,
+    stop: asyncio.Event,
+    say: Say,
+) -> None:
+    """Run the control plane until `stop`; the data plane runs on."""
+    await invoke_all(container, modules)
+    parts = await container.get(Parts)
+    manager = Manager(
+        clients=parts.clients,
+        sources=parts.sources,
+        workers=parts.workers,
+        leadership=AlwaysLeader(),
+        settings=ManagerSettings(),
+    )
+    registry = await container.get(CollectorRegistry)
+    with metrics_served(settings.metrics_address, registry):
+        async with await container.get(ApiServer) as api:
+            ready = _announce(manager, settings, api, say)
+            await run_until(stop, manager.run(), api.serve(), ready)
+            say("stopping")
+
+
+async def _announce(manager: Manager, settings: Settings, api: ApiServer, say: Say) -> None:
+    await manager.wait_leading()
+    say(
+        f"ready  api {api.address}  gateway http://{settings.gateway_address}  "
+        f"metrics http://{settings.metrics_address}/metrics  data {settings.data_dir}"
+    )
+
+
+async def _end_data_plane(container: AsyncContainer, say: Say) -> None:
+    """Drain every replica while the gateway still runs, then end the gateway."""
+    programs = await container.get(Supervisor)
+    plane = await container.get(DataPlane)
+    triton = await container.get(LocalTritonBackend)
+    done = asyncio.Event()
+
+    async def drain() -> None:
+        say("draining replicas")
+        await triton.stop_all()
+        done.set()
+
+    await run_until(done, programs.run(), plane.run(), triton.run(), drain())
+    await plane.stop()
+
+
+@contextmanager
+def metrics_served(address: str, registry: CollectorRegistry) -> Iterator[None]:
+    """Serve `/metrics` on a loopback address. Raises `Invalid`, or `Unavailable` if it is taken."""
+    host, port = parse_address(address, "--metrics-address")
+    try:
+        server, thread = start_http_server(port, addr=host, registry=registry)
+    except OSError as error:
+        raise Unavailable(
+            f"--metrics-address {address}: {error.strerror}; choose another"
+        ) from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def parse_address(text: str, setting: str) -> tuple[str, int]:
+    """Split `host:port`; only loopback hosts are allowed. Raises `Invalid` naming the setting."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > MAX_PORT:
+        raise Invalid(Problem(setting, f"is not host:port: {text!r}"))
+    try:
+        address = ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
+    except ValueError as error:
+        raise Invalid(Problem(setting, f"is not an IP address and a port: {text!r}")) from error
+    if not address.is_loopback:
+        raise Invalid(
+            Problem(setting, f"must be a loopback address until there is authentication: {text!r}")
+        )
+    return str(address), int(port)
