@@ -164,9 +164,7 @@ class Client:
                     was_reached = True
                     if is_met(found):
                         return found
-            except Expired:
-                continue
-            except Unavailable:
+            except (Expired, Unavailable):
                 if not was_reached:
                     raise
             await self._clock.sleep(1.0)
