@@ -6,12 +6,14 @@ from maserve.base.errors import Error
 class Faults:
     """Base of a fake port.
 
-    `fail_next` makes the next call fail once, `fail_reads` every read until it is set to None.
+    `fail_next` makes the next call fail once; `fail_reads` every read and `fail_writes` every write
+    until it is set to None.
     """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, ...]] = []
         self.fail_reads: Error | None = None
+        self.fail_writes: Error | None = None
         self._next: list[Error] = []
 
     def fail_next(self, error: Error, times: int = 1) -> None:
@@ -21,6 +23,8 @@ class Faults:
     def write(self, *call: str) -> None:
         """Note a write, or fail it."""
         self._raise_next()
+        if self.fail_writes is not None:
+            raise self.fail_writes
         self.calls.append(call)
 
     def read(self, _name: str) -> None:
