@@ -18,9 +18,10 @@ from maserve.host.http import Answer, HttpClient
 from maserve.host.logs import cap_log, log_size_bytes, read_log_from, tail_log
 from maserve.host.ports import LOOPBACK, PortBook
 from maserve.host.proc import memory_bytes
+from maserve.host.process import Exit, Process
 from maserve.host.program import Program
 from maserve.host.shm import remove_shared_memory
-from maserve.host.supervisor import Exit, Process, Supervisor, clean_environment
+from maserve.host.supervisor import Supervisor, clean_environment
 from maserve.host.worker import Worker
 
 __all__ = [

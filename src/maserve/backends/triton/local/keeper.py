@@ -20,8 +20,9 @@ class Keeper:
     """Runs until cancelled, which leaves the program running.
 
     `program` is asked before every start, `observe` runs beside the program until it ends.
-    `on_down` gets the reason, the text logged since the start and the failures in a row; it
-    returns True to start again at once.
+    `on_exit` is called in the moment it has ended, before anything is cleaned up. `on_down` then
+    gets the reason, the text logged since the start and the failures in a row; True means start
+    again at once.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Keeper:
         settings: EmbeddedSettings,
         program: Callable[[], Awaitable[Program]],
         observe: Callable[[Process], Awaitable[None]],
+        on_exit: Callable[[], None],
         on_down: Callable[[str, str, int], Awaitable[bool]],
     ) -> None:
         self._name = name
@@ -41,6 +43,7 @@ class Keeper:
         self._settings = settings
         self._program = program
         self._observe = observe
+        self._on_exit = on_exit
         self._on_down = on_down
         self._backoff = Backoff(
             initial_s=settings.restart_initial_s, limit_s=settings.restart_limit_s
@@ -74,6 +77,7 @@ class Keeper:
         except Error as error:
             return str(error), ""
         await run_until(process.exited, _forever(self._observe, process))
+        self._on_exit()
         await self._supervisor.settle(self._name)
         reason = self._killed_for or f"{process.exit}{_last_words(program.log)}"
         return reason, read_log_from(program.log, offset)

@@ -78,7 +78,11 @@ class LocalReplica:
         self._pre_stop_s = parts.settings.drain.pre_stop_s
         self._poller: IndexPoller | None = None
         self._engine = self._keeper(
-            self._engine_name, self._engine_program, self._observe, self._engine_down
+            self._engine_name,
+            self._engine_program,
+            self._observe,
+            self._engine_exited,
+            self._engine_down,
         )
 
     @property
@@ -160,7 +164,11 @@ class LocalReplica:
         if self.record.draining:
             self._drain_asked.set()
         sync = self._keeper(
-            self._sync_name, self._sync_program, self._observe_sync, self._sync_down
+            self._sync_name,
+            self._sync_program,
+            self._observe_sync,
+            self._on_change,
+            self._sync_down,
         )
         await run_until(self._drain_asked, self._engine.run(), sync.run())
         await self._drain()
@@ -171,6 +179,7 @@ class LocalReplica:
         name: str,
         program: Callable[[], Awaitable[Program]],
         observe: Callable[[Process], Awaitable[None]],
+        on_exit: Callable[[], None],
         on_down: Callable[[str, str, int], Awaitable[bool]],
     ) -> Keeper:
         return Keeper(
@@ -180,6 +189,7 @@ class LocalReplica:
             settings=self._embedded,
             program=program,
             observe=observe,
+            on_exit=on_exit,
             on_down=on_down,
         )
 
@@ -235,13 +245,20 @@ class LocalReplica:
     async def _observe_sync(self, _process: Process) -> None:
         self._sync_reason = ""
 
+    def _engine_exited(self) -> None:
+        """Leave the endpoints in this moment; everything else about the end can wait."""
+        self._poller = None
+        if self._life is Life.RUNNING:
+            self._life = Life.STARTING
+        self.record = replace(self.record, ready=False)
+        self._on_change()
+
     async def _engine_down(self, reason: str, said: str, failures: int) -> bool:
         """Take note that the engine does not run; tells whether to start it again at once."""
-        self._poller = None
         failed = self._life is Life.FAILED or failures >= CRASHES_UNTIL_FAILED
         self._reason = reason
         self._life = Life.FAILED if failed else Life.STARTING
-        self.record = replace(self.record, ready=False, restarts=self.record.restarts + 1)
+        self.record = replace(self.record, restarts=self.record.restarts + 1)
         self._on_change()
         await self._parts.files.call(remove_shared_memory, shm_prefix(self.paths))
         moved = any(text in said for text in IN_USE) and await self._move_ports()
