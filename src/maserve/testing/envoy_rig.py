@@ -19,8 +19,8 @@ from maserve.host import PortBook, Supervisor
 from maserve.testing.load import HttpSender, LoadSettings, LoadSummary, OpenLoopLoad
 
 NAMESPACE = "team"
-SERVER = "demo"
-DEPLOYMENT = "dep"
+SERVER = "demo-a"
+DEPLOYMENT = "dep-1"
 SERVICE = f"{SERVER}-inference-service"
 EAST = ClusterId("east")
 WEST = ClusterId("west")
