@@ -1,4 +1,7 @@
-"""The `maserve` program: the client commands, `up` and `down`."""
+"""The `maserve` program: the client commands, `up` and `down`.
+
+`up` and `down` import what they need when they are called: a client command starts without it.
+"""
 
 import asyncio
 import os
@@ -12,9 +15,6 @@ import typer
 from maserve.base.clock import SystemClock
 from maserve.base.errors import Error, Invalid, Problem
 from maserve.cli.app import build_app
-from maserve.cmd.logs import open_log
-from maserve.cmd.settings import Settings, parse_settings
-from maserve.cmd.up import parse_address, run_down, run_up
 
 T = TypeVar("T")
 
@@ -52,6 +52,11 @@ def up(
     ] = False,
 ) -> None:
     """Serve until SIGINT or SIGTERM; prints `ready` with the addresses once it serves."""
+    from maserve.cmd.addresses import parse_address
+    from maserve.cmd.logs import open_log
+    from maserve.cmd.settings import parse_settings
+    from maserve.cmd.up import run_up
+
     _or_exit(lambda: parse_address(gateway_address, "--gateway-address"))
     _or_exit(lambda: parse_address(metrics_address, "--metrics-address"))
     settings = _or_exit(
@@ -71,6 +76,10 @@ def up(
 
 def down(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
     """Stop a running control plane, or the data plane that one has left running."""
+    from maserve.cmd.logs import open_log
+    from maserve.cmd.settings import Settings
+    from maserve.cmd.up import run_down
+
     settings = Settings(data_dir=data_dir.expanduser().absolute())
     with _or_exit(lambda: open_log(settings.data_dir, settings.logs)):
         _run(run_down(settings, _say))

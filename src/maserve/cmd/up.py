@@ -6,15 +6,15 @@ import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from ipaddress import ip_address
 
 from dishka import AsyncContainer
 from prometheus_client import CollectorRegistry, start_http_server
 
 from maserve.apiserver import ApiServer
 from maserve.backends.triton.local import LocalTritonBackend
-from maserve.base.errors import Invalid, Problem, Unavailable
+from maserve.base.errors import Unavailable
 from maserve.base.tasks import run_until
+from maserve.cmd.addresses import parse_address
 from maserve.cmd.controllermgr import options
 from maserve.cmd.parts import Parts
 from maserve.cmd.settings import Settings
@@ -23,8 +23,6 @@ from maserve.cmd.wiring import Module, build_container, invoke_all
 from maserve.envoy import DataPlane
 from maserve.host import DataFolder, Supervisor, find_json, write_json
 from maserve.runtime import AlwaysLeader, Manager, ManagerSettings
-
-MAX_PORT = 65535
 
 
 async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None = None) -> None:
@@ -155,19 +153,3 @@ def metrics_served(address: str, registry: CollectorRegistry) -> Iterator[None]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def parse_address(text: str, setting: str) -> tuple[str, int]:
-    """Split `host:port`; only loopback hosts are allowed. Raises `Invalid` naming the setting."""
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > MAX_PORT:
-        raise Invalid(Problem(setting, f"is not host:port: {text!r}"))
-    try:
-        address = ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
-    except ValueError as error:
-        raise Invalid(Problem(setting, f"is not an IP address and a port: {text!r}")) from error
-    if not address.is_loopback:
-        raise Invalid(
-            Problem(setting, f"must be a loopback address until there is authentication: {text!r}")
-        )
-    return str(address), int(port)
