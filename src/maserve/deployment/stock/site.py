@@ -11,7 +11,7 @@ from maserve.backends import Backend, LoadReport
 from maserve.base.errors import Denied, Error, NotFound
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.deployment.keys import server_name
-from maserve.deployment.stock.placement import backend_type
+from maserve.deployment.stock.placement import backend_type, everywhere
 from maserve.deployment.stock.ports import Ports
 from maserve.modelconfig import Entry, Phase, find_entry, promoted
 from maserve.resource import names
@@ -153,6 +153,24 @@ def site_of(ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget) -
         deployment_name=deployment.metadata.name,
         backend=ports.backends.get(backend_type(deployment)),
     )
+
+
+async def list_sites(ports: Ports, deployment: v2.Deployment) -> tuple[Site, ...]:
+    """Return every place that may hold something of the Deployment. Raises `Trouble`.
+
+    A server that is gone took its configs and routes with it; only what was recorded is looked at.
+    """
+    name = server_name(deployment)
+    if not name:
+        return ()
+    try:
+        server = await ports.store.find(
+            v2.InferenceServer, Key(deployment.metadata.namespace, name)
+        )
+    except Error as error:
+        raise Trouble("UnableToReadTargetClusters", str(error)) from error
+    targets = everywhere(deployment, server)
+    return tuple(site_of(ports, deployment, target) for target in targets)
 
 
 async def _or_trouble(work: Awaitable[_T], reason: str) -> _T:

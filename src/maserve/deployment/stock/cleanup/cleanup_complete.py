@@ -1,12 +1,9 @@
 """`CleanupComplete`: nothing of the Deployment is left, in any cluster or on the gateway."""
 
-from maserve.base.errors import Error
-from maserve.base.keys import Key, ModelName
-from maserve.deployment.keys import server_name
+from maserve.base.keys import ModelName
 from maserve.deployment.stock.discovery import discovery_of
-from maserve.deployment.stock.placement import everywhere
 from maserve.deployment.stock.ports import Ports
-from maserve.deployment.stock.site import Site, Trouble, site_of
+from maserve.deployment.stock.site import Site, Trouble, list_sites
 from maserve.deployment.stock.step import Step
 from maserve.wire import api, v2
 
@@ -28,7 +25,7 @@ class CleanupComplete(Step):
         if await discovery_of(self.ports, resource).is_there():
             text = "the gateway still has the rule"
             return self.waiting(previous, text, "DiscoveryRouteStillExists")
-        for site in await self._sites(resource):
+        for site in await list_sites(self.ports, resource):
             if await site.has_rule():
                 text = f"cluster {site.cluster} still has the traffic rule"
                 return self.waiting(previous, text, "TrafficRouteStillExists")
@@ -40,7 +37,7 @@ class CleanupComplete(Step):
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         await discovery_of(self.ports, resource).remove()
         failures: list[str] = []
-        for site in await self._sites(resource):
+        for site in await list_sites(self.ports, resource):
             try:
                 await _clean(site)
             except Trouble as trouble:
@@ -48,18 +45,6 @@ class CleanupComplete(Step):
         if failures:
             return self.waiting(previous, "; ".join(failures), "CleanupRetrying")
         return self.waiting(previous, "removed everywhere", "CleanupVerifying")
-
-    async def _sites(self, deployment: v2.Deployment) -> tuple[Site, ...]:
-        name = server_name(deployment)
-        if not name:
-            return ()
-        key = Key(deployment.metadata.namespace, name)
-        try:
-            server = await self.ports.store.find(v2.InferenceServer, key)
-        except Error as error:
-            raise Trouble("UnableToReadTargetClusters", str(error)) from error
-        targets = everywhere(deployment, server)
-        return tuple(site_of(self.ports, deployment, target) for target in targets)
 
 
 async def _listed(site: Site) -> tuple[ModelName, ...]:

@@ -3,12 +3,14 @@
 The cluster serves the previous model and the candidate is gone from it.
 """
 
+from maserve.backends import is_loaded
 from maserve.base.keys import ModelName
 from maserve.deployment.keys import candidate, current
 from maserve.deployment.stock.serve import is_served, serve
 from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.source import resolve_source
 from maserve.deployment.stock.step import Step
+from maserve.modelconfig import Phase
 from maserve.resource import names
 from maserve.wire import api, v2
 
@@ -21,7 +23,8 @@ class Restored(Step):
     Previous model ready everywhere, route back, then the candidate's entry out.
 
     Without a previous model the route is removed instead (serving guide, Health Gates and
-    Rollback).
+    Rollback). A previous model that a lost status no longer names is recognized by its entry and
+    recorded again, so that it is not taken away (`architecture.md` 5.3).
     """
 
     timeout_reason = "RollbackTimeout"
@@ -33,6 +36,9 @@ class Restored(Step):
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         back = current(resource)
+        if not back and (forgotten := await self._find_forgotten(resource)):
+            text = f"cluster {self._site.cluster} serves model {forgotten}, which the status forgot"
+            return self.waiting(previous, text, "PreviousModelNotRecorded")
         if back:
             if not await is_served(self._site, back):
                 text = f"cluster {self._site.cluster} does not serve model {back} again yet"
@@ -47,6 +53,10 @@ class Restored(Step):
         return self.done(previous)
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        if not current(resource) and (forgotten := await self._find_forgotten(resource)):
+            namespace = resource.status.candidate_revision.namespace
+            found = api.ResourceIdentifier(name=forgotten, namespace=namespace)
+            resource.status.current_revision.CopyFrom(found)
         back = current(resource)
         if back:
             waiting = await self._restore(resource, previous, back)
@@ -58,6 +68,17 @@ class Restored(Step):
             await self._site.remove_entry(model, "RemoveCandidateModelFailed")
         text = f"cluster {self._site.cluster} is restored"
         return self.waiting(previous, text, "RestoringPreviousModel")
+
+    async def _find_forgotten(self, resource: v2.Deployment) -> ModelName | None:
+        """Return a model besides the candidate that this Deployment serves here, None if none."""
+        for entry in await self._site.entries():
+            if entry.name == candidate(resource) or entry.phase != Phase.SERVING:
+                continue
+            if await self._site.is_routed(entry.name):
+                return entry.name
+            if is_loaded(await self._site.load(entry.name)):
+                return entry.name
+        return None
 
     async def _restore(
         self, resource: v2.Deployment, previous: api.Condition, back: ModelName

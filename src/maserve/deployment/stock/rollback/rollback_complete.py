@@ -3,6 +3,7 @@
 from maserve.deployment.keys import current
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.site import list_sites
 from maserve.deployment.stock.step import Step
 from maserve.wire import api, v2
 
@@ -10,7 +11,10 @@ TYPE = "RollbackComplete"
 
 
 class RollbackComplete(Step):
-    """With a previous model the rule stays; without one the Deployment leaves the gateway."""
+    """With a previous model the rule stays; without one the Deployment leaves the gateway.
+
+    It also stays while any cluster has traffic: then something is served that the status forgot.
+    """
 
     timeout_reason = "RollbackTimeout"
 
@@ -21,6 +25,9 @@ class RollbackComplete(Step):
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         if current(resource) or not await discovery_of(self.ports, resource).is_there():
             return self.done(previous)
+        for site in await list_sites(self.ports, resource):
+            if await site.has_rule():
+                return self.done(previous)
         text = "the gateway still has the rule of the model that failed"
         return self.waiting(previous, text, "DiscoveryRouteStillPresent")
 
