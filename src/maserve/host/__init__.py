@@ -9,6 +9,7 @@ from maserve.host.datafolder import DataFolder, FolderLock
 from maserve.host.files import (
     find_bytes,
     find_json,
+    make_folder,
     remove_file,
     remove_tree,
     write_atomically,
@@ -41,6 +42,7 @@ __all__ = [
     "write_json",
     "find_json",
     "find_bytes",
+    "make_folder",
     "remove_file",
     "remove_tree",
     "tail_log",

@@ -55,6 +55,14 @@ def find_bytes(path: Path) -> bytes | None:
         raise Unavailable(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder with its parents; there already is success. Raises `Unavailable`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"cannot make {path}: {error.strerror or error}") from error
+
+
 def remove_file(path: Path) -> None:
     """Remove a file; absent is success. Raises `Unavailable` naming the path."""
     try:

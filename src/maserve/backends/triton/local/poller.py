@@ -87,9 +87,8 @@ class IndexPoller:
             await news.wait()
 
     def _is_fresh(self, snapshot: Snapshot) -> bool:
-        # Twice the period: a reader must not ask anew only because the next poll is under way.
         age_s = self._clock.monotonic() - snapshot.begun_s
-        return snapshot.number >= self._not_before and age_s <= 2 * self._settings.slow_period_s
+        return snapshot.number >= self._not_before and age_s <= self._settings.slow_period_s
 
     def _period_s(self, snapshot: Snapshot, *, ready: bool) -> float:
         fast_s, slow_s = self._settings.fast_period_s, self._settings.slow_period_s

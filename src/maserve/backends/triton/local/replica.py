@@ -31,6 +31,7 @@ from maserve.host import (
     HttpClient,
     Process,
     Program,
+    make_folder,
     remove_shared_memory,
     remove_tree,
     write_json,
@@ -204,13 +205,13 @@ class LocalReplica:
         self._has_ports.set()
         if parts.supervisor.find(self._engine_name) is None:
             await parts.files.call(remove_shared_memory, shm_prefix(self.paths))
-        self.paths.models.mkdir(parents=True, exist_ok=True)
+        make_folder(self.paths.models)
         return build_engine_program(self.record, self.paths, parts)
 
     async def _sync_program(self) -> Program:
         """Return model-sync's program; one that runs with other arguments is ended first."""
         await self._has_ports.wait()
-        self.paths.models.mkdir(parents=True, exist_ok=True)
+        make_folder(self.paths.models)
         program = build_modelsync_program(self.record, self.paths, self._parts)
         running = self._parts.supervisor.find(self._sync_name)
         if running is not None and running.digest != program.digest():
@@ -260,10 +261,16 @@ class LocalReplica:
         self._life = Life.FAILED if failed else Life.STARTING
         self.record = replace(self.record, restarts=self.record.restarts + 1)
         self._on_change()
-        await self._parts.files.call(remove_shared_memory, shm_prefix(self.paths))
+        await self._forget_shared_memory()
         moved = any(text in said for text in IN_USE) and await self._move_ports()
         await self._save()
         return moved
+
+    async def _forget_shared_memory(self) -> None:
+        try:
+            await self._parts.files.call(remove_shared_memory, shm_prefix(self.paths))
+        except Unavailable as error:
+            log.warning("shared memory is left", replica=self.name, error=str(error))
 
     async def _sync_down(self, reason: str, _said: str, _failures: int) -> bool:
         self._sync_reason = reason
