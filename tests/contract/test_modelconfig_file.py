@@ -3,14 +3,16 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from maserve.base.clock import SystemClock
-from maserve.base.errors import Invalid, Unavailable
+from maserve.base.errors import Invalid, NotFound, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.modelconfig.file import FileModelConfigProvider, locked_list
+from maserve.modelconfig.file.locked import lock_path, locked_list_now
 from maserve.testing.clock import FakeClock
 from maserve.testing.modelconfig_contract import (
     EAST,
@@ -178,3 +180,34 @@ async def test_lock_of_a_deleted_list_excludes_nobody_from_the_next(
     await an_empty_config(provider)
     with locked_list(list_path):
         assert list_path.with_name("model-list.json.lock").exists()
+
+
+def test_waiter_follows_to_the_lock_of_the_list_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "model-list.json"
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        with locked_list(path):
+            waiting = threads.submit(hold_and_look, path)
+            wait_for_second_descriptor(lock_path(path))
+            lock_path(path).unlink()
+        assert waiting.result(timeout=2)
+
+
+def hold_and_look(path: Path) -> bool:
+    """Tell whether nobody else can have the lock while we hold it."""
+    with locked_list(path):
+        try:
+            with locked_list_now(path):
+                return False
+        except BlockingIOError:
+            return True
+
+
+def wait_for_second_descriptor(lock: Path) -> None:
+    """Return once two descriptors of this process are on the lock file."""
+    while sum(link.resolve() == lock for link in Path("/proc/self/fd").iterdir()) < 2:
+        pass
+
+
+def test_lock_without_a_folder_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound), locked_list(tmp_path / "none" / "model-list.json"):
+        pass
