@@ -1,17 +1,17 @@
 """`StateSteady`: a completed Deployment is served by every cluster of its server, and stays so.
 
 The stage never changes here. What was lost (an entry, a route, a cluster added later) is made again
-in a rollout's order.
+in a rollout's order; what an earlier rollout left in a cluster that was away is removed.
 """
 
 from maserve.base.errors import Error
-from maserve.base.keys import Key
+from maserve.base.keys import Key, ModelName
 from maserve.deployment.keys import current, server_name
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.placement import record_placement, snapshot_of
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.serve import is_served, serve
-from maserve.deployment.stock.site import Trouble, site_of
+from maserve.deployment.stock.site import Site, Trouble, site_of
 from maserve.deployment.stock.source import resolve_source
 from maserve.deployment.stock.step import Step
 from maserve.wire import api, v2
@@ -34,7 +34,7 @@ class StateSteady(Step):
         lost = await self._find_lost(resource)
         if lost is None:
             return self.done(previous)
-        return self.waiting(previous, f"{lost} does not serve {current(resource)}", "Drifted")
+        return self.waiting(previous, lost, "Drifted")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         model = current(resource)
@@ -42,6 +42,7 @@ class StateSteady(Step):
         for target in _targets(server):
             site = site_of(self.ports, resource, target)
             if await is_served(site, model):
+                await _remove_left_over(site, model)
                 continue
             path = await resolve_source(self.ports, resource, resource.status.current_revision)
             serving = await serve(site, model, path, "TrafficRouteUpsertFailed")
@@ -53,18 +54,22 @@ class StateSteady(Step):
         return self.waiting(previous, "every cluster serves again", "Repaired")
 
     async def _find_lost(self, deployment: v2.Deployment) -> str | None:
-        """Return what does not serve the current model, None when all is well."""
+        """Return what is not as it should be, as a sentence; None when all is well."""
         model = current(deployment)
         server = await self._find_server(deployment)
         if not model or server is None:
             return None
         for target in _targets(server):
-            if not await is_served(site_of(self.ports, deployment, target), model):
-                return f"cluster {target.cluster_id}"
+            site = site_of(self.ports, deployment, target)
+            if not await is_served(site, model):
+                return f"cluster {site.cluster} does not serve {model}"
+            if left := await site.old_models(model):
+                return f"cluster {site.cluster} still lists {', '.join(left)}"
         known = {target.cluster_id for target in snapshot_of(deployment)}
         if not known.issuperset(target.cluster_id for target in _targets(server)):
-            return "the placement record"
-        return None if await discovery_of(self.ports, deployment).is_live() else "the gateway"
+            return "the placement record lacks a cluster"
+        is_live = await discovery_of(self.ports, deployment).is_live()
+        return None if is_live else f"the gateway does not lead to {model}"
 
     async def _find_server(self, deployment: v2.Deployment) -> v2.InferenceServer | None:
         key = Key(deployment.metadata.namespace, server_name(deployment))
@@ -76,6 +81,11 @@ class StateSteady(Step):
             server.metadata.HasField("deletionTimestamp") or server.spec.decom_spec.decommission
         )
         return None if is_going else server
+
+
+async def _remove_left_over(site: Site, model: ModelName) -> None:
+    for old in await site.old_models(model):
+        await site.remove_entry(old, "RemoveModelFromConfigFailed")
 
 
 def _targets(server: v2.InferenceServer | None) -> tuple[v2.ClusterTarget, ...]:
