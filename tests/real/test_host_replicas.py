@@ -1,8 +1,10 @@
 """Replicas that go wrong, with a fake engine: small real processes on loopback."""
 
+import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -175,6 +177,7 @@ async def test_frozen_replica_does_not_hold_up_a_reader(tmp_path: Path) -> None:
         await stage.until_serving(a_server(1))
         (pid,) = (row.pid for row in stage.backend.views(KEY, CLUSTER))
         os.kill(pid, signal.SIGSTOP)
+        await until(lambda: is_stopped(pid))
         stage.backend.config_changed(KEY, CLUSTER)
         (row,) = (await stage.backend.get_model_status(KEY, TARGET, MODEL)).rows
         os.kill(pid, signal.SIGCONT)
@@ -184,6 +187,10 @@ async def test_frozen_replica_does_not_hold_up_a_reader(tmp_path: Path) -> None:
         LoadState.LOADING,
         "repository index did not answer in time",
     )
+
+
+async def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
 
 
 async def test_reading_is_never_older_than_the_last_config_change(stage: Stage) -> None:
@@ -236,3 +243,68 @@ async def test_changed_model_sync_command_restarts_only_model_sync(tmp_path: Pat
         await stage.until_deleted()
 
     assert [name.rpartition("/")[2] for name in before if before[name] == after[name]] == ["engine"]
+
+
+CONTROL_PLANE = """
+import asyncio, pathlib, sys
+from maserve.testing.fake_engine import FakeEngine
+from maserve.testing.triton_stage import TARGET, a_server, a_stage, fast_settings
+
+async def main():
+    print("begun", flush=True)
+    async with a_stage(pathlib.Path(sys.argv[1]), fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(2), TARGET)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("moment_ms", [0, 10, 20, 30, 45, 60, 80, 110, 150, 250])
+async def test_control_plane_killed_at_any_moment_leaks_no_program(
+    tmp_path: Path, moment_ms: int
+) -> None:
+    first = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", CONTROL_PLANE, str(tmp_path)),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert first.stdout is not None
+    await first.stdout.readline()
+    await asyncio.sleep(moment_ms / 1000)
+    first.kill()
+    await first.communicate()
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(2), TARGET)
+        await stage.until_serving(a_server(2))
+        assert programs_in(tmp_path) == sorted(stage.pids().values())
+        await stage.until_deleted()
+
+    assert programs_in(tmp_path) == []
+
+
+def programs_in(folder: Path) -> list[int]:
+    """Return every process that works below the folder, whoever started it."""
+    return sorted(
+        int(link.parent.name) for link in Path("/proc").glob("[0-9]*/cwd") if _is_in(link, folder)
+    )
+
+
+def _is_in(link: Path, folder: Path) -> bool:
+    try:
+        return link.readlink().is_relative_to(folder)
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("moment_ms", [0, 20, 50, 100, 150, 200, 300])
+async def test_server_deleted_at_any_moment_of_its_start_leaves_nothing(
+    tmp_path: Path, moment_ms: int
+) -> None:
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(2), TARGET)
+        await asyncio.sleep(moment_ms / 1000)
+        await stage.until_deleted()
+        assert stage.files() == []
+
+    assert programs_in(tmp_path) == []

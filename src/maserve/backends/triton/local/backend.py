@@ -88,7 +88,7 @@ class LocalTritonBackend:
         async with self._changing:
             fleet = self._find(key, cluster)
             if fleet is None:
-                fleet = await self._add(Fleet(cluster, key, asked, parts=self._parts))
+                fleet = await self._add(Fleet(cluster, key, asked, parts=self._parts, saved=False))
             elif not fleet.wish.deleted:
                 await fleet.set_wish(asked)
         return fleet.status(asked)
@@ -188,7 +188,7 @@ class LocalTritonBackend:
             found = await self._parts.files.call(_read_state, self._parts.folder.clusters)
             for (cluster, key), (wish, records) in found.items():
                 self._fleets[cluster, key] = Fleet(
-                    cluster, key, wish, parts=self._parts, records=records
+                    cluster, key, wish, parts=self._parts, saved=True, records=records
                 )
             await self._end_strays([record for _, records in found.values() for record in records])
             self._loaded = True

@@ -29,7 +29,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSyncLaunch:
-    """What the model-sync process beside one replica is told."""
+    """What the model-sync process beside one replica is told.
+
+    It writes `readiness` for the readiness probe and `status` for people.
+    """
 
     replica: ReplicaName
     cluster: ClusterId
@@ -39,6 +42,7 @@ class ModelSyncLaunch:
     cache: Path
     triton_url: str
     readiness: Path
+    status: Path
 
 
 ModelSyncCommand = Callable[[ModelSyncLaunch], Command]

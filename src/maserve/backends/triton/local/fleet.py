@@ -25,6 +25,8 @@ log = structlog.get_logger()
 class Fleet:
     """Runs until its wish is deletion and nothing is left, or is cancelled.
 
+    `saved` tells whether the wish was read from the disk, with the `records` beside it.
+
     Invariant: a wish is on disk before it is acted on, and so is a replica before it starts.
     """
 
@@ -35,6 +37,7 @@ class Fleet:
         wish: Wish,
         *,
         parts: LocalTritonParts,
+        saved: bool,
         records: Iterable[ReplicaRecord] = (),
     ) -> None:
         self.cluster = cluster
@@ -56,17 +59,18 @@ class Fleet:
         self.idle = asyncio.Event()
         """Set while `stop` is asked for and no replica is left."""
         self._stopping = False
+        self._saved = saved
         self._problem = ""
         self._replicas = {record.ordinal: self._replica(record) for record in records}
         self._admit()
 
     async def set_wish(self, wish: Wish) -> None:
         """Save the wish and act on it. Raises `Unavailable` when it cannot be saved."""
-        if wish == self.wish and (self._home / DESIRED_FILE).exists():
+        if wish == self.wish and self._saved:
             return
         await self._parts.files.call(write_json, self._home / DESIRED_FILE, wish.row())
         log.info("server wish changed", key=str(self.key), cluster=self.cluster, **wish.row())
-        self.wish = wish
+        self.wish, self._saved = wish, True
         self._notice()
 
     def stop(self) -> None:

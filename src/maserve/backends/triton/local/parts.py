@@ -50,6 +50,11 @@ class ReplicaPaths:
         return self.home / "readiness.json"
 
     @property
+    def sync_status(self) -> Path:
+        """Return where model-sync says how far each model is."""
+        return self.home / "model-sync-status.json"
+
+    @property
     def engine_log(self) -> Path:
         return self.home / "engine.log"
 

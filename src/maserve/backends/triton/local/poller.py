@@ -1,4 +1,7 @@
-"""Reads one replica's repository index again and again, for everybody who wants to know."""
+"""Reads one replica's repository index again and again, for everybody who wants to know.
+
+And, in the same breath, what model-sync has written beside it.
+"""
 
 import asyncio
 import contextlib
@@ -6,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from maserve.backends.triton.index import IndexRow, is_moving, parse_index
+from maserve.backends.triton.local.syncstatus import SyncStatus
 from maserve.backends.triton.settings import EmbeddedSettings
 from maserve.base.clock import Clock
 from maserve.base.errors import Unavailable
@@ -18,16 +22,31 @@ loads that take minutes are not asked for 20 times a second, and are noticed 2 %
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One reading. `number` counts readings as they begin; `error` is empty when it worked."""
+    """One reading. `number` counts readings as they begin; `error` is empty when it worked.
+
+    `sync` is None while model-sync has not said anything.
+    """
 
     number: int
     begun_s: float
     rows: tuple[IndexRow, ...] = ()
     error: str = ""
+    sync: SyncStatus | None = None
+
+    def content(self) -> object:
+        """Return what differs when something has changed."""
+        return self.rows, self.error, self.sync
+
+    def is_moving(self) -> bool:
+        """Tell whether some model is on its way in or out."""
+        return is_moving(self.rows) or (self.sync is not None and self.sync.is_moving())
 
 
 class IndexPoller:
-    """Polls while `run` runs. `on_snapshot` judges each reading; True: the replica is ready."""
+    """Polls while `run` runs. `on_snapshot` judges each reading; True: the replica is ready.
+
+    `read_sync` reads model-sync's file.
+    """
 
     def __init__(
         self,
@@ -37,6 +56,7 @@ class IndexPoller:
         clock: Clock,
         settings: EmbeddedSettings,
         timeout_s: float,
+        read_sync: Callable[[], SyncStatus | None],
         on_snapshot: Callable[[Snapshot], Awaitable[bool]],
     ) -> None:
         self._url = url
@@ -44,6 +64,7 @@ class IndexPoller:
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s
+        self._read_sync = read_sync
         self._on_snapshot = on_snapshot
         self._begun = 0
         self._not_before = 0
@@ -58,7 +79,7 @@ class IndexPoller:
         while True:
             self._wake.clear()
             snapshot = await self._read()
-            if self.latest is None or snapshot.rows != self.latest.rows:
+            if self.latest is None or snapshot.content() != self.latest.content():
                 self._changed_s = self._clock.monotonic()
             self.latest = snapshot
             ready = await self._on_snapshot(snapshot)
@@ -95,7 +116,7 @@ class IndexPoller:
         now_s = self._clock.monotonic()
         if now_s < self._fast_until_s:
             return fast_s
-        if ready and not is_moving(snapshot.rows):
+        if ready and not snapshot.is_moving():
             return slow_s
         return min(slow_s, max(fast_s, QUIET_SHARE * (now_s - self._changed_s)))
 
@@ -111,7 +132,8 @@ class IndexPoller:
             rows = await self._ask()
         except Unavailable as error:
             return Snapshot(number=number, begun_s=begun_s, error=str(error))
-        return Snapshot(number=number, begun_s=begun_s, rows=rows)
+        # Read after the index: a failure that the index shows is then in the file as well.
+        return Snapshot(number=number, begun_s=begun_s, rows=rows, sync=self._read_sync())
 
     async def _ask(self) -> tuple[IndexRow, ...]:
         url = f"{self._url}/v2/repository/index"

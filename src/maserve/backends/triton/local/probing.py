@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from pathlib import Path
 
-from maserve.backends.triton.local.parts import LocalTritonParts
+from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
 from maserve.backends.triton.local.poller import IndexPoller, Snapshot
 from maserve.backends.triton.local.readiness import Failures, Readiness, judge_models
+from maserve.backends.triton.local.syncstatus import SyncStatus, parse_sync_status
 from maserve.backends.triton.settings import ReadinessProbe
 from maserve.base.errors import Unavailable
 from maserve.host import HttpClient, find_bytes
@@ -30,7 +30,7 @@ class Prober:
         parts: LocalTritonParts,
         *,
         http: HttpClient,
-        readiness: Path,
+        paths: ReplicaPaths,
         was_ready: bool,
         on_verdict: Callable[[bool, str], Awaitable[None]],
     ) -> None:
@@ -39,7 +39,7 @@ class Prober:
         self._http = http
         self._settings = parts.settings
         self._timing = parts.settings.readiness_timing()
-        self._readiness = readiness
+        self._paths = paths
         self._on_verdict = on_verdict
         self._ready = was_ready
         self._failures = Failures()
@@ -50,6 +50,7 @@ class Prober:
             clock=parts.clock,
             settings=parts.settings.embedded,
             timeout_s=self._timing.timeout_s,
+            read_sync=self._sync_status,
             on_snapshot=self._judge,
         )
 
@@ -94,7 +95,7 @@ class Prober:
         """Turn one reading into a verdict, tell it if it is new, and return whether ready."""
         verdict = await self._verdict(snapshot)
         self._ready = verdict.ready
-        news = (verdict, snapshot.rows, snapshot.error)
+        news = (verdict, snapshot.content())
         if news != self._told:
             self._told = news
             await self._on_verdict(verdict.ready, verdict.reason)
@@ -126,9 +127,15 @@ class Prober:
 
     def _required(self) -> bytes | None:
         try:
-            return find_bytes(self._readiness)
+            return find_bytes(self._paths.readiness)
         except Unavailable:
             return b""
+
+    def _sync_status(self) -> SyncStatus | None:
+        try:
+            return parse_sync_status(find_bytes(self._paths.sync_status))
+        except Unavailable:
+            return None
 
     async def _ask(self, path: str, timeout_s: float) -> str:
         """Return an empty text for 200, else the problem."""

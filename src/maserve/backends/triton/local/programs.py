@@ -62,6 +62,7 @@ def build_modelsync_program(
         cache=parts.folder.model_cache(record.cluster, record.key),
         triton_url=engine_url(record),
         readiness=paths.readiness,
+        status=paths.sync_status,
     )
     command: Command = parts.modelsync(launch)
     return Program(

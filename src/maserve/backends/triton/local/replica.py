@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
@@ -21,6 +22,7 @@ from maserve.backends.triton.local.programs import (
     shm_prefix,
 )
 from maserve.backends.triton.local.state import ReplicaRecord
+from maserve.backends.triton.local.syncstatus import merge
 from maserve.backends.types import LoadState, ReplicaLoad, ReplicaStatus
 from maserve.base.backoff import Backoff
 from maserve.base.errors import Unavailable
@@ -77,6 +79,7 @@ class LocalReplica:
         self._drain_asked = asyncio.Event()
         self._has_ports = asyncio.Event()
         self._pre_stop_s = parts.settings.drain.pre_stop_s
+        self._config_changed: datetime | None = None
         self._poller: IndexPoller | None = None
         self._engine = self._keeper(
             self._engine_name,
@@ -153,6 +156,7 @@ class LocalReplica:
 
     def invalidate(self) -> None:
         """Make readings of the index that have begun already too old."""
+        self._config_changed = self._parts.clock.now()
         if self._poller is not None:
             self._poller.invalidate()
 
@@ -231,7 +235,7 @@ class LocalReplica:
             engine_url(self.record),
             self._parts,
             http=http,
-            readiness=self.paths.readiness,
+            paths=self.paths,
             was_ready=self.record.ready,
             on_verdict=self._note_ready,
         )
@@ -371,7 +375,15 @@ class LocalReplica:
             return LoadState.LOADING, "repository index did not answer in time"
         if snapshot.error:
             return LoadState.LOADING, snapshot.error
-        return model_state(snapshot.rows, model)
+        state, reason = merge(
+            model_state(snapshot.rows, model),
+            snapshot.sync,
+            model,
+            config_changed=self._config_changed,
+            now=self._parts.clock.now(),
+        )
+        stuck = state is LoadState.LOADING and self._sync_reason
+        return state, f"{reason} (model-sync: {self._sync_reason})" if stuck else reason
 
     def _set_life(self, life: Life) -> None:
         if self._life is not life:

@@ -1,0 +1,171 @@
+"""What model-sync says about a model, merged into what the engine's index says. Pure.
+
+The index knows nothing of a model before its files are there: how far a download is, or why there
+will never be one, is only in the file that model-sync writes beside the replica.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from maserve.backends.types import LoadState
+from maserve.base.keys import ModelName
+
+SETTLES_S = 1.0
+"""After a change of the model config, what model-sync said before it may be about an earlier entry
+of the same model; it looks at the list many times within this."""
+
+_STAND_IN = "backend 'model-sync: "
+_STAND_IN_END = "', try specifying"
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+
+_Answer = tuple[LoadState, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRow:
+    """One model's row; `since` is when it came into this state, None if that cannot be read."""
+
+    state: str
+    reason: str = ""
+    permanent: bool = False
+    bytes_done: int = 0
+    bytes_total: int = 0
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncStatus:
+    """The whole file. `problem` says why the model config cannot be read."""
+
+    rows: Mapping[ModelName, SyncRow] = field(default_factory=dict)
+    problem: str = ""
+
+    def is_moving(self) -> bool:
+        """Tell whether something is downloaded, loaded or unloaded."""
+        return any(row.state in _MOVING for row in self.rows.values())
+
+
+def parse_sync_status(data: bytes | None) -> SyncStatus | None:
+    """Parse the file's content; None when there is none or nobody can read it."""
+    try:
+        value = json.loads(data) if data is not None else None
+    except ValueError:
+        return None
+    models = value.get("models") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(models, dict):
+        return None
+    rows = {
+        ModelName(name): _parse_row(row) for name, row in models.items() if isinstance(row, dict)
+    }
+    return SyncStatus(rows=rows, problem=str(value.get("problem") or ""))
+
+
+def merge(
+    indexed: _Answer,
+    status: SyncStatus | None,
+    model: ModelName,
+    *,
+    config_changed: datetime | None,
+    now: datetime,
+) -> _Answer:
+    """Return the state of a model with its reason, from the index's answer and the file.
+
+    READY is the engine's word alone. A permanent failure is FAILED with its plain reason; what
+    model-sync still works at is LOADING, also where the index shows an earlier failure. A failure
+    that is older than `config_changed` counts only once model-sync had time to look again.
+    """
+    state, reason = indexed[0], plain_reason(indexed[1])
+    if state is LoadState.READY or status is None:
+        return state, reason
+    row = status.rows.get(model)
+    if row is None:
+        return _unseen(state, reason, status)
+    if row.permanent and row.state in _FAILURES:
+        if _is_settling(row, config_changed, now):
+            return LoadState.LOADING, "the model config has just changed"
+        return LoadState.FAILED, row.reason or reason
+    return _progress(state, reason, row)
+
+
+def plain_reason(reason: str) -> str:
+    """Return what model-sync has to say in an engine's reason, which is all else as it is.
+
+    Model-sync shows a failure as a model whose backend is named after it, so the engine wraps it
+    in its own sentence about backends.
+    """
+    _, mark, rest = reason.partition(_STAND_IN)
+    if not mark:
+        return reason
+    said, mark, _ = rest.rpartition(_STAND_IN_END)
+    return said if mark else rest.rstrip("'")
+
+
+def _unseen(state: LoadState, reason: str, status: SyncStatus) -> _Answer:
+    """Answer for a model that model-sync does not know: what the index has is about the past."""
+    if status.problem:
+        return LoadState.LOADING, f"model-sync: {status.problem}"
+    if state is LoadState.FAILED:
+        return LoadState.LOADING, "model-sync has not seen it yet"
+    return state, reason
+
+
+def _progress(state: LoadState, reason: str, row: SyncRow) -> _Answer:
+    match row.state:
+        case "DOWNLOADING":
+            again = f"; before: {row.reason}" if row.reason else ""
+            return LoadState.LOADING, f"downloading, {_amount(row)}{again}"
+        case "LOADING":
+            return LoadState.LOADING, f"loading: {row.reason}" if row.reason else "loading"
+        case "DOWNLOAD_FAILED":
+            return LoadState.LOADING, f"download failed, it is tried again: {row.reason}"
+        case "VERIFY_FAILED" | "LOAD_FAILED":
+            return LoadState.LOADING, f"failed, it is tried again: {row.reason}"
+        case "UNLOADING":
+            return LoadState.LOADING, "an earlier unload is still going on"
+        case _:
+            return state, reason
+
+
+def _is_settling(row: SyncRow, changed: datetime | None, now: datetime) -> bool:
+    if changed is None or (row.since is not None and row.since >= changed):
+        return False
+    return (now - changed).total_seconds() < SETTLES_S
+
+
+def _amount(row: SyncRow) -> str:
+    """Return `12 of 340 MiB`, or what is there when the whole is not known."""
+    size, unit = next(
+        (one for one in _UNITS if max(row.bytes_total, row.bytes_done) >= one[0]), _UNITS[-1]
+    )
+    done = row.bytes_done // size
+    return f"{done} of {row.bytes_total // size} {unit}" if row.bytes_total else f"{done} {unit}"
+
+
+def _parse_row(row: Mapping[str, Any]) -> SyncRow:
+    return SyncRow(
+        state=str(row.get("state") or ""),
+        reason=str(row.get("reason") or ""),
+        permanent=row.get("permanent") is True,
+        bytes_done=_count(row.get("bytes_done")),
+        bytes_total=_count(row.get("bytes_total")),
+        since=_find_instant(row.get("since")),
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _find_instant(value: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
+
+
+_MOVING = ("DOWNLOADING", "LOADING", "UNLOADING")
+_FAILURES = ("DOWNLOAD_FAILED", "VERIFY_FAILED", "LOAD_FAILED")
