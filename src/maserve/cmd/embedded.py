@@ -13,6 +13,7 @@ from maserve.backends import BackendRegistry
 from maserve.backends.triton import TritonSettings
 from maserve.backends.triton.local import (
     Command,
+    Engine,
     LocalTritonBackend,
     LocalTritonParts,
     ModelSyncLaunch,
@@ -132,6 +133,10 @@ async def data_plane(
         yield plane
 
 
+def engine(settings: Settings, home: DataFolder) -> Engine:
+    return TritonWheel(home.engines, settings.triton, interpreter=this_interpreter())
+
+
 def triton_backend(
     settings: Settings,
     home: DataFolder,
@@ -139,6 +144,7 @@ def triton_backend(
     ports: PortBook,
     clock: Clock,
     plane: DataPlane,
+    engine: Engine,
     changed: ServerChanged,
 ) -> LocalTritonBackend:
     return LocalTritonBackend(
@@ -148,7 +154,7 @@ def triton_backend(
             ports=ports,
             clock=clock,
             settings=settings.triton,
-            engine=TritonWheel(home.engines, settings.triton, interpreter=this_interpreter()),
+            engine=engine,
             modelsync=lambda launch: modelsync_command(settings, launch),
             endpoints=plane,
             changed=changed,
@@ -276,6 +282,7 @@ def modelsync_command(settings: Settings, launch: ModelSyncLaunch) -> Command:
         f"--cache={launch.cache}",
         f"--engine-url={launch.triton_url}",
         f"--readiness={launch.readiness}",
+        f"--status-file={launch.status}",
         f"--unload-grace={settings.model_sync.unload_grace_s:g}",
         f"--load-timeout={settings.model_sync.load_timeout_s:g}",
     )
@@ -302,7 +309,7 @@ MACHINE = Module(
 )
 STORE = Module(name="store", provide=(sqlite_store, store, logging_recorder, recorder))
 DATA_PLANE = Module(name="data plane", provide=(data_plane,))
-BACKENDS = Module(name="backends", provide=(triton_backend, backends))
+BACKENDS = Module(name="backends", provide=(engine, triton_backend, backends))
 MODEL_CONFIG = Module(name="model config", provide=(model_config,))
 ROUTING = Module(name="routing", provide=(routes,))
 ENDPOINTS = Module(name="endpoints", provide=(provider, publisher))

@@ -132,7 +132,6 @@ class IndexPoller:
             rows = await self._ask()
         except Unavailable as error:
             return Snapshot(number=number, begun_s=begun_s, error=str(error))
-        # Read after the index: a failure that the index shows is then in the file as well.
         return Snapshot(number=number, begun_s=begun_s, rows=rows, sync=self._read_sync())
 
     async def _ask(self) -> tuple[IndexRow, ...]:
