@@ -36,12 +36,19 @@ async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    await serve_until(stop, settings, say, modules or options())
+
+
+async def serve_until(
+    stop: asyncio.Event, settings: Settings, say: Say, modules: Sequence[Module]
+) -> None:
+    """Serve with these modules until `stop`; otherwise as `run_up`."""
     home = DataFolder(settings.data_dir)
     with home.lock() as lock:
         lock.publish(settings.api_address)
         write_json(home.settings_file, {"gatewayAddress": settings.gateway_address})
-        async with _container(modules or options(), settings, say) as container:
-            await _serve(container, modules or options(), settings, stop, say)
+        async with _container(modules, settings, say) as container:
+            await _serve(container, modules, settings, stop, say)
             if settings.keep_running:
                 say("replicas and gateway keep running; `maserve down` ends them")
             else:

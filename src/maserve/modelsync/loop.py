@@ -248,6 +248,7 @@ class ModelSync:
 
     async def _perform(self, action: Action) -> None:
         """Do one step; whatever happens in it concerns this one model only."""
+        began_s = self._clock.monotonic()
         try:
             fault = await self._step(action)
         except Exception as error:
@@ -257,7 +258,7 @@ class ModelSync:
             self._memory.busy.pop(action.model, None)
             self._tasks.pop(action.model, None)
             self._wake.set()
-        self._finish(action, fault)
+        self._finish(action, fault, began_s)
 
     async def _step(self, action: Action) -> Fault | None:
         match action.step:
@@ -280,7 +281,7 @@ class ModelSync:
         """Keep the newest progress; called from any thread."""
         self._memory.progress[model] = progress
 
-    def _finish(self, action: Action, fault: Fault | None) -> None:
+    def _finish(self, action: Action, fault: Fault | None, began_s: float) -> None:
         memory, now = self._memory, self._clock.monotonic()
         if fault is not None:
             failure = memory.note_fault(action, fault, settings=self._settings, now=now)
@@ -297,7 +298,8 @@ class ModelSync:
             memory.held.add(action.content)
         memory.note_success(action)
         if action.step in _DONE:
-            log.info(_DONE[action.step], model=action.model)
+            duration_s = round(now - began_s, 3)
+            log.info(_DONE[action.step], model=action.model, duration_s=duration_s)
 
 
 _STATE_OF = {

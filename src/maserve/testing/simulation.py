@@ -6,7 +6,7 @@ The world, the store and everything the ports keep live on while control planes 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -61,7 +61,10 @@ class FakeArtifacts:
 
 @dataclass(kw_only=True)
 class Simulation:
-    """A world that outlives its control planes. `seed` fixes every choice made at random."""
+    """A world that outlives its control planes. `seed` fixes every choice made at random.
+
+    `another_store` stands in for the store in memory, whose objects alone can be peeked at.
+    """
 
     seed: int = 0
     settings: RolloutSettings = field(default_factory=RolloutSettings)
@@ -69,10 +72,12 @@ class Simulation:
     changed: ServerChanged = field(default_factory=ServerChanged)
     recorder: FakeRecorder = field(default_factory=FakeRecorder)
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
+    another_store: InitVar[Store | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, another_store: Store | None) -> None:
         self.rng = random.Random(self.seed)  # noqa: S311 - a simulation must repeat
-        self.store = FakeStore(clock=self.clock, rng=self.rng)
+        self.fake_store = FakeStore(clock=self.clock, rng=self.rng)
+        self.store: Store = another_store or self.fake_store
         self.model_config = FakeModelConfigProvider(self._config_changed)
         self.routes = FakeRoutingManager()
         self.provider = FakeProvider()
@@ -121,11 +126,11 @@ class Simulation:
 
     def deployments(self) -> tuple[v2.Deployment, ...]:
         """Return every Deployment as it is stored."""
-        return self.store.peek_all(v2.Deployment)
+        return self.fake_store.peek_all(v2.Deployment)
 
     def server(self, key: Key) -> v2.InferenceServer | None:
         """Return one InferenceServer as it is stored, None when there is none."""
-        found = (s for s in self.store.peek_all(v2.InferenceServer) if key_of(s) == key)
+        found = (s for s in self.fake_store.peek_all(v2.InferenceServer) if key_of(s) == key)
         return next(found, None)
 
     def _config_changed(self, server: Key, _cluster: ClusterId) -> None:

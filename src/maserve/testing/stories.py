@@ -124,8 +124,8 @@ async def until_serving(sim: Simulation) -> None:
 def picture(sim: Simulation) -> dict[str, object]:
     """Return the world without what two equal histories may differ in: times, uids, versions."""
     return {
-        "servers": [_normal(each) for each in sim.store.peek_all(v2.InferenceServer)],
-        "deployments": [_normal(each) for each in sim.store.peek_all(v2.Deployment)],
+        "servers": [_normal(each) for each in sim.fake_store.peek_all(v2.InferenceServer)],
+        "deployments": [_normal(each) for each in sim.fake_store.peek_all(v2.Deployment)],
         "entries": {
             f"{server} {cluster}": sim.model_config.find_entries(server, cluster)
             for server, cluster in sorted(sim.world.groups, key=str)

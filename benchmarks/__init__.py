@@ -1,0 +1,1 @@
+"""What speed and memory are promised by; `make bench` prints the figures."""
