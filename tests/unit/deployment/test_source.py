@@ -134,14 +134,14 @@ async def test_a_model_that_cannot_be_read_now_is_retried(rig: ControlRig) -> No
 
 
 async def test_an_artifact_that_is_there_passes(rig: ControlRig) -> None:
-    await check_artifact(rig.ports, "s3://there/")
+    await check_artifact(rig.ports, "m1", "s3://there/")
 
 
 async def test_a_missing_artifact_is_final(rig: ControlRig) -> None:
     rig.artifacts.missing.add("s3://gone/")
 
     with pytest.raises(Trouble) as caught:
-        await check_artifact(rig.ports, "s3://gone/")
+        await check_artifact(rig.ports, "m1", "s3://gone/")
 
     assert (caught.value.reason, caught.value.permanent) == ("ArtifactNotFound", True)
 
@@ -150,7 +150,7 @@ async def test_an_unreadable_path_is_final(rig: ControlRig) -> None:
     rig.artifacts.foreign.add("s3://?/")
 
     with pytest.raises(Trouble) as caught:
-        await check_artifact(rig.ports, "s3://?/")
+        await check_artifact(rig.ports, "m1", "s3://?/")
 
     assert (caught.value.reason, caught.value.permanent) == ("ArtifactInvalid", True)
 
@@ -159,6 +159,6 @@ async def test_storage_that_does_not_answer_is_retried(rig: ControlRig) -> None:
     rig.artifacts.fail_next(Unavailable("storage away"))
 
     with pytest.raises(Trouble) as caught:
-        await check_artifact(rig.ports, "s3://there/")
+        await check_artifact(rig.ports, "m1", "s3://there/")
 
     assert (caught.value.reason, caught.value.permanent) == ("ModelResolutionFailed", False)
