@@ -1,0 +1,89 @@
+"""What is kept on disk about servers and replicas."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from maserve.backends.triton import DrainSettings, ProbeSettings, TritonSettings
+from maserve.backends.triton.local.state import (
+    ReplicaRecord,
+    build_wish,
+    parse_replica,
+    parse_wish,
+)
+from maserve.base.errors import Invalid
+from maserve.base.keys import ClusterId, Key
+from maserve.testing.backend_contract import an_inference_server
+
+PATH = Path("desired.json")
+SETTINGS = TritonSettings()
+RECORD = ReplicaRecord(
+    cluster=ClusterId("c1"),
+    key=Key("default", "is1"),
+    ordinal=2,
+    template="t",
+    ports=(1, 2, 3),
+    draining=True,
+    ready=True,
+    admitted=True,
+    restarts=4,
+    left_endpoints=datetime(2026, 1, 2, tzinfo=UTC),
+)
+
+
+def test_wish_is_read_as_it_was_written() -> None:
+    wish = build_wish(an_inference_server(replicas=3), SETTINGS, "v1")
+
+    assert parse_wish(PATH, wish.row()) == wish
+    assert (wish.replicas, wish.uid, wish.deleted) == (3, "uid-of-is1", False)
+
+
+@pytest.mark.parametrize("record", [RECORD, replace(RECORD, left_endpoints=None, ports=())])
+def test_record_is_read_as_it_was_written(record: ReplicaRecord) -> None:
+    assert parse_replica(PATH, record.row()) == record
+    assert record.name == "triton-is1-c1-2"
+
+
+@pytest.mark.parametrize("row", [{}, [], {"uid": "u", "replicas": "many"}, None])
+def test_broken_state_names_its_file(row: object) -> None:
+    with pytest.raises(Invalid, match=r"^desired\.json is not the state of a server"):
+        parse_wish(PATH, row)
+    with pytest.raises(Invalid, match=r"^desired\.json is not the state of a replica"):
+        parse_replica(PATH, row)
+
+
+@pytest.mark.parametrize(
+    ("settings", "engine", "cpu"),
+    [
+        pytest.param(replace(SETTINGS, auto_complete_config=False), "v1", 1, id="completion"),
+        pytest.param(
+            replace(SETTINGS, drain=DrainSettings(exit_timeout_s=3)), "v1", 1, id="exit timeout"
+        ),
+        pytest.param(SETTINGS, "v2", 1, id="engine version"),
+        pytest.param(SETTINGS, "v1", 2, id="resources"),
+    ],
+)
+def test_what_needs_a_restart_changes_the_template(
+    settings: TritonSettings, engine: str, cpu: int
+) -> None:
+    before = build_wish(an_inference_server(cpu=1), SETTINGS, "v1")
+
+    assert build_wish(an_inference_server(cpu=cpu), settings, engine).template != before.template
+
+
+def test_server_made_again_is_another_one() -> None:
+    again = an_inference_server()
+    again.metadata.uid = "another"
+    before = build_wish(an_inference_server(), SETTINGS, "v1")
+
+    assert build_wish(again, SETTINGS, "v1").template != before.template
+
+
+def test_size_and_probes_need_no_restart() -> None:
+    probe = ProbeSettings(period_s=1, timeout_s=1, failure_threshold=1)
+    before = build_wish(an_inference_server(), SETTINGS, "v1")
+    after = build_wish(an_inference_server(replicas=5), replace(SETTINGS, liveness=probe), "v1")
+
+    assert after.template == before.template
