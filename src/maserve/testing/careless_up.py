@@ -1,0 +1,97 @@
+"""`maserve up` with verification switched off: the negative control of the tests under load.
+
+    python -m maserve.testing.careless_up up --data-dir DIR ...
+
+The wiring is the stock list plus one module, as an extension author would write it: its backend
+says of every model that every replica has it, so that routes are flipped before models are loaded.
+Set `modelSync.unloadGrace` to 0 to switch off the drain as well.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from maserve.backends import Backend, BackendRegistry, LoadReport, LoadState, ServerStatus
+from maserve.base.keys import Key, ModelName
+from maserve.cmd.controllermgr import options
+from maserve.cmd.settings import Settings, parse_settings
+from maserve.cmd.up import run_up
+from maserve.cmd.wiring import Module
+from maserve.wire import v2
+
+
+class BelievingBackend:
+    """Believes that every replica has loaded every model; else it is the backend it is given."""
+
+    def __init__(self, inner: Backend) -> None:
+        self._inner = inner
+
+    async def create_server(
+        self, server: v2.InferenceServer, target: v2.ClusterTarget
+    ) -> ServerStatus:
+        return await self._inner.create_server(server, target)
+
+    async def get_server_status(
+        self, server: v2.InferenceServer, target: v2.ClusterTarget
+    ) -> ServerStatus:
+        return await self._inner.get_server_status(server, target)
+
+    async def delete_server(self, server: Key, target: v2.ClusterTarget) -> bool:
+        return await self._inner.delete_server(server, target)
+
+    async def is_healthy(self, server: Key, target: v2.ClusterTarget) -> bool:
+        return await self._inner.is_healthy(server, target)
+
+    async def get_model_status(
+        self, server: Key, target: v2.ClusterTarget, model: ModelName
+    ) -> LoadReport:
+        """Ask, and do not listen to the answer."""
+        report = await self._inner.get_model_status(server, target, model)
+        rows = tuple(replace(row, state=LoadState.READY, reason="") for row in report.rows)
+        return replace(report, rows=rows)
+
+
+def believing(backends: BackendRegistry) -> BackendRegistry:
+    return BackendRegistry(
+        {kind: BelievingBackend(backends.get(kind)) for kind in backends.types()}
+    )
+
+
+def careless_options() -> Sequence[Module]:
+    """Return the stock wiring with a backend that believes."""
+    return (*options(), Module(name="no verification", decorate=(believing,)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until SIGTERM, taking the options of `maserve up`."""
+    parser = argparse.ArgumentParser(prog="python -m maserve.testing.careless_up")
+    parser.add_argument("command", choices=["up"])
+    for name in ("data-dir", "config"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in ("api", "gateway", "metrics"):
+        parser.add_argument(f"--{name}-address", required=True)
+    asyncio.run(run_up(_read_settings(parser.parse_args(arguments)), _say, careless_options()))
+
+
+def _read_settings(given: argparse.Namespace) -> Settings:
+    return parse_settings(
+        given.config.read_text(),
+        data_dir=given.data_dir,
+        api_address=given.api_address,
+        gateway_address=given.gateway_address,
+        metrics_address=given.metrics_address,
+        storage_variables={},
+        keep_running=False,
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"careless {text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
