@@ -12,6 +12,8 @@ import pytest
 
 from maserve.backends import find_failed
 from maserve.backends.triton.local import TritonWheel, this_interpreter
+from maserve.backends.triton.local.parts import ReplicaPaths
+from maserve.backends.triton.local.programs import shm_prefix
 from maserve.base.keys import ModelName
 from maserve.testing.triton_stage import (
     CLUSTER,
@@ -176,19 +178,23 @@ async def test_deleted_server_leaves_no_process_no_file_and_no_shared_memory(
     stage.want_models("m1")
     await stage.until_serving(a_server(2))
     await stage.until_loaded("m1")
-    children = _children(engines(stage))
+    children, regions = _children(engines(stage)), _shared_memory(stage)
+    assert len(regions) == 2
     await stage.until_deleted()
 
     assert stage.pids() == {}
     assert stage.files() == ["c1", "c1/default", "c1/default/is1", "c1/default/is1/model-list.json"]
     assert children
     assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []
-    assert list((tmp_folder(stage) / "processes").iterdir()) == []
-    assert list(Path("/dev/shm").glob("maserve-*")) == []
+    assert list(stage.folder.processes.iterdir()) == []
+    assert [region for region in regions if region.exists()] == []
 
 
-def tmp_folder(stage: Stage) -> Path:
-    return stage.folder.path
+def _shared_memory(stage: Stage) -> list[Path]:
+    """Return the shared memory of both replicas; other tests on this machine have theirs."""
+    homes = stage.folder.replicas(CLUSTER, KEY).glob("*/")
+    prefixes = tuple(shm_prefix(ReplicaPaths(home=home)) for home in homes)
+    return [path for path in Path("/dev/shm").glob("*") if path.name.startswith(prefixes)]
 
 
 def _children(pids: dict[str, int]) -> list[int]:
