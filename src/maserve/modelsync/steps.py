@@ -66,9 +66,8 @@ class Steps:
         try:
             await self._cache.prepare(action.model, action.storage_path, on_progress)
         except Invalid as error:
-            return Fault(
-                state=ModelState.VERIFY_FAILED, reason=str(error), permanent=True, hidden=True
-            )
+            reason = _naming(action.storage_path, error)
+            return Fault(state=ModelState.VERIFY_FAILED, reason=reason, permanent=True, hidden=True)
         except (NotFound, Denied) as error:
             return Fault(
                 state=ModelState.DOWNLOAD_FAILED, reason=str(error), permanent=True, hidden=True
@@ -139,6 +138,12 @@ class Steps:
             return
         await self._engine.unload(model)
         self._applied.drop(model)
+
+
+def _naming(storage_path: str, error: Error) -> str:
+    """Return the error's sentence with the artifact it is about, named once."""
+    text = str(error)
+    return text if storage_path.rstrip("/") in text else f"{storage_path}: {text}"
 
 
 def _judge(answer: LoadAnswer, model: EngineModel) -> Fault | None:

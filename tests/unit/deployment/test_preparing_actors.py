@@ -185,7 +185,10 @@ async def test_a_lookup_that_fails_is_retried_until_the_budget_is_spent(rig: Con
     condition = await act(actor, deployment)
 
     expect_condition(condition, FALSE, "ModelResolutionFailed")
-    assert condition.message == "ModelResolutionFailed: storage away (still failing after 15m)"
+    assert condition.message == (
+        "ModelResolutionFailed: Model m1: spec.deployable_artifact_uri: storage away "
+        "(still failing after 15m)"
+    )
 
 
 async def test_placement_records_the_serving_clusters_in_spec_order(rig: ControlRig) -> None:

@@ -9,9 +9,11 @@ from maserve.base.keys import Key, ModelName
 from maserve.conditions import ActorList, first_unmet
 from maserve.deployment.keys import (
     HEALTH_GATE_REASON,
+    RETRY,
     ROLLBACK_REASON,
     candidate,
     current,
+    same_revision,
     server_name,
     stage_name,
 )
@@ -124,6 +126,9 @@ class StockPlugin:
             reason = deployment.metadata.annotations.get(ROLLBACK_REASON, "")
             stage = stage_name(deployment.status.stage)
             deployment.status.message = f"{reason or stage}: {candidate(deployment)} is not live"
+        if _is_stuck(deployment):
+            again = f"to try {candidate(deployment)} again, change the annotation {RETRY}"
+            deployment.status.message = f"{deployment.status.message}; {again}"
 
     def _sites(self, deployment: v2.Deployment) -> tuple[Site, ...]:
         return tuple(site_of(self._ports, deployment, target) for target in snapshot_of(deployment))
@@ -146,6 +151,13 @@ class StockPlugin:
             observability.logger.warning("state cannot be told", error=str(error))
             return deployment.status.state
         return v2.DEPLOYMENT_STATE_UNHEALTHY
+
+
+def _is_stuck(deployment: v2.Deployment) -> bool:
+    """Tell whether the wanted model has failed, so that it is not tried again by itself."""
+    is_undone = deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
+    spec, status = deployment.spec, deployment.status
+    return is_undone and same_revision(spec.desired_revision, status.candidate_revision)
 
 
 async def _is_loaded_everywhere(sites: tuple[Site, ...], model: ModelName) -> bool:

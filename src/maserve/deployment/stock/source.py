@@ -56,13 +56,15 @@ def storage_path(model: v2.Model) -> str:
     return uri if uri.endswith(("/", *_ARCHIVES)) else f"{uri}/"
 
 
-async def check_artifact(ports: Ports, path: str) -> None:
-    """Raise permanent `Trouble` when there is certainly nothing usable at `path`."""
+async def check_artifact(ports: Ports, model: str, path: str) -> None:
+    """Raise permanent `Trouble` when there is certainly nothing usable at the Model's `path`."""
+    where = f"Model {model}: spec.deployable_artifact_uri"
     try:
         await ports.artifacts.check(path)
     except NotFound as error:
-        raise Trouble("ArtifactNotFound", str(error), permanent=True) from error
+        text = f"{where}: {error}; put the model's files there or name another Model"
+        raise Trouble("ArtifactNotFound", text, permanent=True) from error
     except Invalid as error:
-        raise Trouble("ArtifactInvalid", str(error), permanent=True) from error
+        raise Trouble("ArtifactInvalid", f"{where}: {error}", permanent=True) from error
     except Error as error:
-        raise Trouble("ModelResolutionFailed", str(error)) from error
+        raise Trouble("ModelResolutionFailed", f"{where}: {error}") from error

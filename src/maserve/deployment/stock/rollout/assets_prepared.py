@@ -1,6 +1,7 @@
 """`AssetsPrepared`: the model resolves to files that are there."""
 
 from maserve.conditions import read_progress
+from maserve.deployment.keys import candidate
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.source import check_artifact, resolve_source
 from maserve.deployment.stock.step import Step
@@ -23,5 +24,5 @@ class AssetsPrepared(Step):
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         path = await resolve_source(self.ports, resource, resource.status.candidate_revision)
-        await check_artifact(self.ports, path)
+        await check_artifact(self.ports, candidate(resource), path)
         return self.latch(previous)
