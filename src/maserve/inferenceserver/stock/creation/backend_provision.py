@@ -27,6 +27,8 @@ class BackendProvision:
         self, resource: v2.InferenceServer, previous: api.Condition
     ) -> api.Condition:
         now_s = self._ports.now_s()
+        if not self._ports.backends.is_known(resource.spec.backend_type):
+            return unknown_condition(previous, "no backend to ask", "BackendNotFound", now_s)
         try:
             waiting = await self._find_waiting(resource)
             if waiting is None:

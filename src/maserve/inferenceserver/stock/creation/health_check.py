@@ -22,6 +22,8 @@ class HealthCheck:
         self, resource: v2.InferenceServer, previous: api.Condition
     ) -> api.Condition:
         now_s = self._ports.now_s()
+        if not self._ports.backends.is_known(resource.spec.backend_type):
+            return unknown_condition(previous, "no backend to ask", "BackendNotFound", now_s)
         backend = self._ports.backend(resource)
         try:
             ill = [

@@ -1,6 +1,6 @@
 """`Cleanup`: no replica, no model config and no file of the server is left in any cluster."""
 
-from maserve.backends import ServerState
+from maserve.backends import Backend, ServerState
 from maserve.base.errors import Unavailable
 from maserve.conditions import true_condition, unknown_condition
 from maserve.inferenceserver.clusters import known_targets
@@ -28,8 +28,6 @@ class Cleanup:
         self, resource: v2.InferenceServer, previous: api.Condition
     ) -> api.Condition:
         now_s = self._ports.now_s()
-        if not self._ports.backends.is_known(resource.spec.backend_type):
-            return true_condition(previous, now_s)
         try:
             left = [
                 target.cluster_id
@@ -44,12 +42,11 @@ class Cleanup:
         return unknown_condition(previous, text, "CleanupInProgress", now_s)
 
     async def run(self, resource: v2.InferenceServer, previous: api.Condition) -> api.Condition:
-        backend = self._ports.backend(resource)
         failures: list[str] = []
         left: list[str] = []
         for target in known_targets(resource):
             try:
-                if not await remove_from_cluster(self._ports, backend, key_of(resource), target):
+                if not await self._remove(resource, target):
                     left.append(target.cluster_id)
             except Unavailable as error:
                 failures.append(f"{target.cluster_id}: {error}")
@@ -62,9 +59,24 @@ class Cleanup:
             return unknown_condition(previous, text, "CleanupInProgress", now_s)
         return true_condition(previous, now_s)
 
+    async def _remove(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> bool:
+        for backend in self._backends(server):
+            if not await remove_from_cluster(self._ports, backend, key_of(server), target):
+                return False
+        return True
+
     async def _is_left(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> bool:
-        status = await self._ports.backend(server).get_server_status(server, target)
-        config = self._ports.model_config
-        return status.state is not ServerState.CREATE_PENDING or (
-            await config.check_model_config_exists(key_of(server), target)
-        )
+        for backend in self._backends(server):
+            status = await backend.get_server_status(server, target)
+            if status.state is not ServerState.CREATE_PENDING:
+                return True
+        return await self._ports.model_config.check_model_config_exists(key_of(server), target)
+
+    def _backends(self, server: v2.InferenceServer) -> tuple[Backend, ...]:
+        """Return who may have made something: anybody, where the type names nobody here.
+
+        It may have named one when the replicas were made.
+        """
+        backends, wanted = self._ports.backends, server.spec.backend_type
+        types = (wanted,) if backends.is_known(wanted) else backends.types()
+        return tuple(backends.get(each) for each in types)
