@@ -166,6 +166,7 @@ class LocalReplica:
 
     async def run(self) -> None:
         """Keep both programs running; after `ask_drain` end them, remove everything and return."""
+        await self._save(self.record)  # an engine that died while nobody looked is not ready
         if self.record.draining:
             self._drain_asked.set()
         sync = self._keeper(
@@ -267,7 +268,7 @@ class LocalReplica:
         self._on_change()
         await self._forget_shared_memory()
         moved = any(text in said for text in IN_USE) and await self._move_ports()
-        await self._save()
+        await self._save(self.record)
         return moved
 
     async def _forget_shared_memory(self) -> None:
@@ -294,18 +295,25 @@ class LocalReplica:
         return True
 
     async def _note_ready(self, ready: bool, reason: str) -> None:
-        """Take note of a verdict on readiness; called when anything is new."""
-        self._reason = reason
+        """Take note of a verdict on readiness; called when anything is new.
+
+        Readiness is on disk before traffic can come, and traffic is gone before unreadiness is: a
+        control plane that starts anew never takes out a replica that serves.
+        """
         turned = ready != self.record.ready
+        if turned and ready:
+            await self._save(replace(self.record, ready=True, admitted=True))
+        self._reason = reason
         self.record = replace(self.record, ready=ready, admitted=self.record.admitted or ready)
         self._on_change()
         if turned:
             event = "replica ready" if ready else "replica not ready"
             log.info(event, replica=self.name, cluster=self.record.cluster, reason=reason)
-            await self._save()
+        if turned and not ready:
+            await self._save(self.record)
 
     async def _drain(self) -> None:
-        await self._save()
+        await self._save(self.record)
         address = self.address
         if address is not None:
             await self._left_endpoints(address)
@@ -322,7 +330,7 @@ class LocalReplica:
         now = self._parts.clock.now()
         left = self.record.left_endpoints or now
         self.record = replace(self.record, left_endpoints=left)
-        await self._save()
+        await self._save(self.record)
         rest_s = self._pre_stop_s - (now - left).total_seconds()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(max(rest_s, 0.0), self._pre_stop_s)):
@@ -360,10 +368,10 @@ class LocalReplica:
                 log.warning(problem, replica=self.name, error=str(error), attempt=failures)
                 await self._parts.clock.sleep(backoff.delay_s(failures))
 
-    async def _save(self) -> None:
+    async def _save(self, record: ReplicaRecord) -> None:
         """Write the record. A disk that fails now costs at most a second probe after a restart."""
         try:
-            await self._parts.files.call(write_json, self.paths.state, self.record.row())
+            await self._parts.files.call(write_json, self.paths.state, record.row())
         except Unavailable as error:
             log.warning("replica state not saved", replica=self.name, error=str(error))
 
