@@ -169,7 +169,7 @@ async def test_replica_that_does_not_run_loads_nothing(tmp_path: Path) -> None:
     assert row.reason.startswith("replica is ")
 
 
-async def test_frozen_replica_does_not_hold_up_a_reader(tmp_path: Path) -> None:
+async def test_frozen_replica_is_unavailable_soon_and_not_unloaded(tmp_path: Path) -> None:
     settings = fast_settings()
     quick = replace(settings, embedded=replace(settings.embedded, status_timeout_s=0.1))
     async with a_stage(tmp_path, quick, FakeEngine()) as stage:
@@ -179,14 +179,25 @@ async def test_frozen_replica_does_not_hold_up_a_reader(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGSTOP)
         await until(lambda: is_stopped(pid))
         stage.backend.config_changed(KEY, CLUSTER)
-        (row,) = (await stage.backend.get_model_status(KEY, TARGET, MODEL)).rows
+        with pytest.raises(Unavailable, match="triton-is1-c1-0 does not say what it has loaded"):
+            await stage.backend.get_model_status(KEY, TARGET, MODEL)
         os.kill(pid, signal.SIGCONT)
         await stage.until_deleted()
 
-    assert (row.state, row.reason) == (
-        LoadState.LOADING,
-        "repository index did not answer in time",
-    )
+
+async def test_adopted_replica_is_never_said_to_have_lost_its_model(tmp_path: Path) -> None:
+    """What the first reading after a restart will say is not known before it."""
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(2), TARGET)
+        stage.want_models("m1")
+        await stage.until_serving(a_server(2))
+        await stage.until_loaded("m1")
+
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        report = await stage.backend.get_model_status(KEY, TARGET, MODEL)
+        await stage.until_deleted()
+
+    assert [row.state for row in report.rows] == [LoadState.READY, LoadState.READY]
 
 
 async def is_stopped(pid: int) -> bool:

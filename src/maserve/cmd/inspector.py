@@ -112,9 +112,11 @@ class LocalInspector:
             status.name: _replica(status)
             for status in self.triton.views(key, ClusterId(target.cluster_id))
         }
-        for model in dict.fromkeys(entry.name for entry in entries):
-            await self._describe_loads(replicas, server, target, model)
-        view.replicas.extend(replicas[name] for name in sorted(replicas))
+        try:
+            for model in dict.fromkeys(entry.name for entry in entries):
+                await self._describe_loads(replicas, server, target, model)
+        finally:
+            view.replicas.extend(replicas[name] for name in sorted(replicas))
 
     async def _describe_loads(
         self,

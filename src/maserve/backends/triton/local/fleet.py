@@ -11,7 +11,7 @@ from maserve.backends.triton.local.decide import Life, decide
 from maserve.backends.triton.local.parts import LocalTritonParts
 from maserve.backends.triton.local.replica import LocalReplica
 from maserve.backends.triton.local.state import DESIRED_FILE, ReplicaRecord, Wish
-from maserve.backends.types import LoadReport, ReplicaStatus, ServerState, ServerStatus
+from maserve.backends.types import LoadReport, ReplicaLoad, ReplicaStatus, ServerState, ServerStatus
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.base.tasks import run_until
@@ -109,11 +109,19 @@ class Fleet:
         return self._judge()
 
     async def load_report(self, model: ModelName) -> LoadReport:
-        """Return the load state of a model on every replica that is not leaving."""
+        """Return the load state of a model on every replica that is not leaving.
+
+        Raises `Unavailable` when a replica that runs does not answer.
+        """
         wanted = 0 if self.wish.deleted else self.wish.replicas
         async with asyncio.TaskGroup() as group:
-            rows = [group.create_task(one.load(model)) for one in self._live()]
-        report = sorted((row.result() for row in rows), key=lambda row: row.replica)
+            asked = [group.create_task(_ask(one, model)) for one in self._live()]
+        answers = [one.result() for one in asked]
+        rows = [answer for answer in answers if isinstance(answer, ReplicaLoad)]
+        silent = next((answer for answer in answers if isinstance(answer, Unavailable)), None)
+        if silent is not None:
+            raise silent
+        report = sorted(rows, key=lambda row: row.replica)
         return LoadReport(model=model, wanted=wanted, rows=tuple(report))
 
     def _judge(self) -> ServerStatus:
@@ -235,3 +243,11 @@ class Fleet:
 
     def _live(self) -> tuple[LocalReplica, ...]:
         return tuple(one for one in self._ordered() if one.life is not Life.DRAINING)
+
+
+async def _ask(replica: LocalReplica, model: ModelName) -> ReplicaLoad | Unavailable:
+    """Return the answer or the error: all replicas are heard before one of them counts."""
+    try:
+        return await replica.load(model)
+    except Unavailable as error:
+        return error

@@ -12,7 +12,7 @@ from maserve.backends.triton.index import model_state
 from maserve.backends.triton.local.decide import Life, Standing
 from maserve.backends.triton.local.keeper import Keeper
 from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
-from maserve.backends.triton.local.poller import IndexPoller
+from maserve.backends.triton.local.poller import IndexPoller, Snapshot
 from maserve.backends.triton.local.probing import Prober
 from maserve.backends.triton.local.programs import (
     build_engine_program,
@@ -81,6 +81,8 @@ class LocalReplica:
         self._pre_stop_s = parts.settings.drain.pre_stop_s
         self._config_changed: datetime | None = None
         self._poller: IndexPoller | None = None
+        self._probed = asyncio.Event()
+        """Set while there is a poller."""
         self._engine = self._keeper(
             self._engine_name,
             self._engine_program,
@@ -132,15 +134,19 @@ class LocalReplica:
         )
 
     async def load(self, model: ModelName) -> ReplicaLoad:
-        """Return the model's state here, from a reading younger than the last config change."""
+        """Return the model's state here, from a reading younger than the last config change.
+
+        Raises `Unavailable` when a replica that runs does not answer, or was not asked yet since it
+        was adopted: what it has loaded is unknown then, and may be all that is asked about.
+        """
         process = self._parts.supervisor.find(self._engine_name)
         started = process.started if process else None
-        if process is None or self.life is not Life.RUNNING or self._poller is None:
+        if process is None or self.life is not Life.RUNNING:
             reason = f"replica is {self.life}"
             return ReplicaLoad(
                 replica=self.name, running=False, state=LoadState.LOADING, reason=reason
             )
-        state, reason = await self._model_state(self._poller, model)
+        state, reason = self._model_state(await self._reading(), model)
         return ReplicaLoad(
             replica=self.name, running=True, state=state, reason=reason, started=started
         )
@@ -246,6 +252,7 @@ class LocalReplica:
             return problem
         self._set_life(Life.RUNNING)
         self._poller = prober.poller
+        self._probed.set()
         return await prober.run()
 
     async def _observe_sync(self, _process: Process) -> None:
@@ -254,6 +261,7 @@ class LocalReplica:
     def _engine_exited(self) -> None:
         """Leave the endpoints in this moment; everything else about the end can wait."""
         self._poller = None
+        self._probed.clear()
         if self._life is Life.RUNNING:
             self._life = Life.STARTING
         self.record = replace(self.record, ready=False)
@@ -375,14 +383,21 @@ class LocalReplica:
         except Unavailable as error:
             log.warning("replica state not saved", replica=self.name, error=str(error))
 
-    async def _model_state(self, poller: IndexPoller, model: ModelName) -> tuple[LoadState, str]:
+    async def _reading(self) -> Snapshot:
+        """Return a fresh reading of the index; the first one after an adoption is waited for."""
         try:
             async with asyncio.timeout(self._embedded.status_timeout_s):
-                snapshot = await poller.fresh()
-        except TimeoutError:
-            return LoadState.LOADING, "repository index did not answer in time"
+                await self._probed.wait()
+                if self._poller is None:
+                    raise Unavailable(f"replica {self.name} has just ended")
+                snapshot = await self._poller.fresh()
+        except TimeoutError as error:
+            raise Unavailable(f"replica {self.name} does not say what it has loaded") from error
         if snapshot.error:
-            return LoadState.LOADING, snapshot.error
+            raise Unavailable(f"replica {self.name}: {snapshot.error}")
+        return snapshot
+
+    def _model_state(self, snapshot: Snapshot, model: ModelName) -> tuple[LoadState, str]:
         state, reason = merge(
             model_state(snapshot.rows, model),
             snapshot.sync,
