@@ -10,7 +10,7 @@ MAX_PORT = 65535
 def parse_address(text: str, setting: str) -> tuple[str, int]:
     """Split `host:port`; only loopback hosts are allowed. Raises `Invalid` naming the setting."""
     host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > MAX_PORT:
+    if not (port.isascii() and port.isdecimal()) or int(port) > MAX_PORT:
         raise Invalid(Problem(setting, f"is not host:port: {text!r}"))
     try:
         address = ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))

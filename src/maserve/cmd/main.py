@@ -62,6 +62,7 @@ def up(
     settings = _or_exit(
         lambda: parse_settings(
             _read_config(config),
+            source=str(config or "settings"),
             data_dir=data_dir.expanduser().absolute(),
             api_address=api_address,
             gateway_address=gateway_address,

@@ -1,5 +1,6 @@
 """Reads a settings file section by section; unknown keys and wrong values are problems."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,10 +62,21 @@ class Section:
         value = self._take(name)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or value < 0:
             self._wrong(name, f"is not a number of zero or more: {value!r}")
             return default
         return float(value)
+
+    def count(self, name: str, default: int) -> int:
+        """Return a whole number of zero or more."""
+        value = self._take(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            self._wrong(name, f"is not a whole number of zero or more: {value!r}")
+            return default
+        return value
 
     def duration(self, name: str, default: float) -> float:
         """Return seconds of a text such as `15m`; a bare 0 is allowed."""

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import yaml
-
 from maserve.artifacts import StorageSettings, parse_storage_settings
 from maserve.backends.triton import (
     DrainSettings,
@@ -17,6 +15,7 @@ from maserve.backends.triton import (
 from maserve.base.errors import Invalid, Problem
 from maserve.cmd.section import Section
 from maserve.deployment.stock import RolloutSettings
+from maserve.resource.yamlform import Document, read_documents
 
 DEFAULT_LOAD_TIMEOUT_S = 900.0
 
@@ -57,6 +56,7 @@ class Settings:
 def parse_settings(
     text: str,
     *,
+    source: str = "settings",
     data_dir: Path,
     api_address: str,
     gateway_address: str,
@@ -66,12 +66,15 @@ def parse_settings(
 ) -> Settings:
     """Read a settings file's text; addresses come from the command line.
 
-    `storage_variables` are the storage vendors' usual ones; model-sync gets the same.
+    `storage_variables` are the storage vendors' usual ones; model-sync gets the same. `source`
+    names the file in what is said about it.
 
-    Raises `Invalid` with every unknown key and every wrong value.
+    Raises `Invalid` with every unknown key and every wrong value, each with its line.
     """
     problems: list[Problem] = []
-    root = Section("", _load(text), problems)
+    elsewhere: list[Problem] = []
+    document = _read(text, source)
+    root = Section("", document.data, problems)
     settings = Settings(
         data_dir=data_dir,
         api_address=api_address,
@@ -81,22 +84,29 @@ def parse_settings(
         triton=_triton(root.part("inferenceServer"), problems),
         rollout=_rollout(root.part("deployment")),
         model_sync=_model_sync(root.part("modelSync")),
-        storage=_storage(storage_variables, problems),
+        storage=_storage(storage_variables, elsewhere),
         storage_variables=storage_variables,
         keep_running=keep_running,
     )
     _metadata_storage(root.part("metadataStorage"))
     root.check()
-    if problems:
-        raise Invalid(*problems)
+    found = (*(_placed(each, document, source) for each in problems), *elsewhere)
+    if found:
+        raise Invalid(*found)
     return settings
 
 
-def _load(text: str) -> object:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise Invalid(Problem("settings", f"is not YAML: {error}")) from error
+def _read(text: str, source: str) -> Document:
+    documents = read_documents(text, source=source)
+    if len(documents) > 1:
+        text = f"has {len(documents)} documents, settings are one ({source}:{documents[1].line})"
+        raise Invalid(Problem("settings", text))
+    return documents[0] if documents else Document(data=None, line=1)
+
+
+def _placed(problem: Problem, document: Document, source: str) -> Problem:
+    """Return the problem with the place in the file."""
+    return replace(problem, text=f"{problem.text} ({source}:{document.line_of(problem.field)})")
 
 
 def _logs(section: Section) -> LogSettings:
@@ -140,7 +150,7 @@ def _probe(section: Section, built_in: ProbeSettings) -> ProbeSettings:
     return built_in.overridden(
         period_s=section.number("periodSeconds", 0),
         timeout_s=section.number("timeoutSeconds", 0),
-        failure_threshold=int(section.number("failureThreshold", 0)),
+        failure_threshold=section.count("failureThreshold", 0),
     )
 
 

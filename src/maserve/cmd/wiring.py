@@ -6,7 +6,7 @@ container.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -49,9 +49,9 @@ def build_container(
     modules: Sequence[Module], values: Mapping[type[Any], object] | None = None
 ) -> AsyncContainer:
     """Wire the modules; `values` are given as they are, by type. Raises `WiringError`."""
-    _refuse_duplicates(modules)
-    provider = Provider(scope=Scope.APP)
     given = dict(values or {})
+    _refuse_duplicates(modules, given)
+    provider = Provider(scope=Scope.APP)
     for kind in given:
         provider.from_context(provides=kind, scope=Scope.APP)
     for module in modules:
@@ -68,13 +68,13 @@ def build_container(
 
 
 async def invoke_all(container: AsyncContainer, modules: Sequence[Module]) -> None:
-    """Call every module's functions in list order with the values they ask for by type."""
+    """Call every module's functions in list order with the values they ask for by type.
+
+    Raises `WiringError` for a value that no module provides.
+    """
     for module in modules:
         for function in module.invoke:
-            hints = get_type_hints(function)
-            hints.pop("return", None)
-            arguments = {name: await container.get(kind) for name, kind in hints.items()}
-            result = function(**arguments)
+            result = function(**await _arguments(container, module, function))
             if inspect.isawaitable(result):
                 await result
 
@@ -90,8 +90,20 @@ def provided_type(factory: Callable[..., Any]) -> Any:
     return get_args(made)[0] if is_generator and get_origin(made) is not None else made
 
 
-def _refuse_duplicates(modules: Sequence[Module]) -> None:
-    seen: dict[Any, str] = {}
+async def _arguments(
+    container: AsyncContainer, module: Module, function: Callable[..., Any]
+) -> dict[str, Any]:
+    hints = get_type_hints(function)
+    hints.pop("return", None)
+    try:
+        return {name: await container.get(kind) for name, kind in hints.items()}
+    except DishkaError as error:
+        where = f"{module.name} ({function.__qualname__})"
+        raise WiringError(f"{where} cannot be invoked: {error}") from error
+
+
+def _refuse_duplicates(modules: Sequence[Module], given: Iterable[Any]) -> None:
+    seen: dict[Any, str] = dict.fromkeys(given, "the values given")
     for module in modules:
         for factory in module.provide:
             made = provided_type(factory)

@@ -1,0 +1,31 @@
+"""Events are recorded, and told in one line each."""
+
+import pytest
+
+from maserve.cmd.transitions import Teller, TellingRecorder
+from maserve.resource import Resource
+from maserve.testing.builders import a_deployment, an_inference_server
+from maserve.testing.recorder import FakeRecorder
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind"),
+    [(a_deployment(), "Deployment ns/d"), (an_inference_server(), "InferenceServer ns/is")],
+    ids=["Deployment", "InferenceServer"],
+)
+def test_an_event_is_recorded_and_told(resource: Resource, kind: str) -> None:
+    told: list[str] = []
+    recorder = FakeRecorder()
+    telling = TellingRecorder(recorder, Teller(told.append))
+
+    telling.normal(resource, "StageChange", "from A to B")
+    telling.warning(resource, "CreationFailed", "no cluster serves")
+
+    assert told == [
+        f"{kind}: StageChange: from A to B",
+        f"{kind}: warning CreationFailed: no cluster serves",
+    ]
+    assert [(event.type, event.reason) for event in recorder.events] == [
+        ("Normal", "StageChange"),
+        ("Warning", "CreationFailed"),
+    ]
