@@ -5,8 +5,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# `--hypothesis-profile=deep` is for a long look at one property. No profile has a deadline: how fast
-# a machine is, is not what these tests are about.
+# `--hypothesis-profile=deep` is for a long look at one property. No profile has a deadline: how
+# fast a machine is, is not what these tests are about.
 for name, examples in (("fast", 20), ("ci", 100), ("deep", 2000)):
     settings.register_profile(
         name,

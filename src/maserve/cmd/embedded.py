@@ -34,6 +34,7 @@ from maserve.endpoints.local import LocalProvider, LocalPublisher
 from maserve.envoy import Address, DataPlane, EnvoySettings
 from maserve.host import (
     DataFolder,
+    HttpClient,
     PortBook,
     Supervisor,
     Worker,
@@ -42,7 +43,8 @@ from maserve.host import (
 from maserve.modelconfig import ModelConfigProvider
 from maserve.modelconfig.file import FileModelConfigProvider
 from maserve.routing import Manager as RoutingManager
-from maserve.routing.local import LocalRoutingManager
+from maserve.routing import TrafficProbe
+from maserve.routing.local import LocalRoutingManager, LocalTrafficProbe
 from maserve.runtime import EventRecorder, EventSettings, LoggingRecorder
 from maserve.store import Store
 from maserve.store.sqlite import SqliteStore
@@ -185,6 +187,15 @@ def routes(plane: DataPlane) -> RoutingManager:
     return LocalRoutingManager(plane)
 
 
+def probe(plane: DataPlane, http: HttpClient) -> TrafficProbe:
+    return LocalTrafficProbe(plane, http)
+
+
+async def http() -> AsyncIterator[HttpClient]:
+    async with HttpClient() as client:
+        yield client
+
+
 def provider(plane: DataPlane) -> Provider:
     return LocalProvider(plane)
 
@@ -311,7 +322,7 @@ STORE = Module(name="store", provide=(sqlite_store, store, logging_recorder, rec
 DATA_PLANE = Module(name="data plane", provide=(data_plane,))
 BACKENDS = Module(name="backends", provide=(engine, triton_backend, backends))
 MODEL_CONFIG = Module(name="model config", provide=(model_config,))
-ROUTING = Module(name="routing", provide=(routes,))
+ROUTING = Module(name="routing", provide=(routes, probe, http))
 ENDPOINTS = Module(name="endpoints", provide=(provider, publisher))
 ARTIFACTS = Module(name="artifacts", provide=(artifact_check,))
 PROCESSES = Module(name="processes", invoke=(run_parts,))

@@ -21,6 +21,7 @@ from maserve.inferenceserver.stock import Ports as InferenceServerPorts
 from maserve.inferenceserver.stock import StockPlugin as InferenceServerStockPlugin
 from maserve.modelconfig import ModelConfigProvider
 from maserve.routing import Manager as RoutingManager
+from maserve.routing import TrafficProbe
 from maserve.runtime import (
     Controller,
     ControllerSettings,
@@ -84,6 +85,7 @@ def deployment_ports(
     backends: BackendRegistry,
     model_config: ModelConfigProvider,
     routes: RoutingManager,
+    probe: TrafficProbe,
     artifacts: ArtifactCheck,
     gate: ModelGate,
     clock: Clock,
@@ -94,6 +96,7 @@ def deployment_ports(
         backends=backends,
         model_config=model_config,
         routes=routes,
+        probe=probe,
         artifacts=artifacts,
         gate=gate,
         clock=clock,

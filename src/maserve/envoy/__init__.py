@@ -6,6 +6,7 @@ plane. Knows services, routes and clusters, no resource of ours.
 """
 
 from maserve.envoy.dataplane import DataPlane, Ports, end_envoy
+from maserve.envoy.manifest import NAMESPACE_HEADER
 from maserve.envoy.state import RouteState
 from maserve.envoy.swap import Rejected
 from maserve.envoy.types import Address, EnvoySettings, RouteRef, RouteRule
@@ -20,4 +21,5 @@ __all__ = [
     "RouteState",
     "Address",
     "Rejected",
+    "NAMESPACE_HEADER",
 ]

@@ -1,6 +1,7 @@
 """The one HTTP client for programs on this machine and beside a replica (docs/adr/0003)."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -63,17 +64,20 @@ class HttpClient:
         timeout_s: float,
         body: bytes | None = None,
         content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Return the answer, whatever its status. Raises `Unavailable` naming the URL."""
         if self._session is None:
             raise RuntimeError("HttpClient is used outside its `async with`")
-        headers = {"Content-Type": content_type} if body is not None else {}
+        sent = dict(headers or {})
+        if body is not None:
+            sent["Content-Type"] = content_type
         try:
             async with self._session.request(
                 method,
                 url,
                 data=body,
-                headers=headers,
+                headers=sent,
                 timeout=aiohttp.ClientTimeout(total=timeout_s),
                 allow_redirects=False,
             ) as response:

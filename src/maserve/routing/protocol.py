@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from maserve.base.keys import Key
 from maserve.routing.types import RouteConfig, RouteId, Rule
 from maserve.wire import v2
 
@@ -51,5 +52,18 @@ class Manager(Protocol):
 
         A step that claims traffic moved asks this, not only `list_rules` (`architecture.md` 5.15).
         A missing route is live once the data plane serves nothing of it.
+        """
+        ...
+
+
+class TrafficProbe(Protocol):
+    """Judges a data plane from outside (`architecture.md` 5.15): a request tells who answers."""
+
+    async def find_answering_model(
+        self, target: v2.ClusterTarget, server: Key, deployment: str
+    ) -> str | None:
+        """Return the model that answers a Deployment's requests in a cluster.
+
+        Empty when the cluster answers but no model does; None when it cannot be asked from here.
         """
         ...

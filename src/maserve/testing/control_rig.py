@@ -27,6 +27,7 @@ from maserve.testing.builders import DEPLOYMENT, SERVER, a_deployment, a_target,
 from maserve.testing.clock import FakeClock
 from maserve.testing.endpoints_fake import FakeProvider, FakePublisher
 from maserve.testing.modelconfig_fake import FakeModelConfigProvider
+from maserve.testing.probe_fake import FakeTrafficProbe
 from maserve.testing.recorder import FakeRecorder
 from maserve.testing.routing_fake import FakeRoutingManager
 from maserve.testing.world import FakeWorld
@@ -51,6 +52,7 @@ class ControlRig:
         self.recorder = FakeRecorder()
         self.model_config = FakeModelConfigProvider()
         self.routes = FakeRoutingManager()
+        self.probe = FakeTrafficProbe(self.routes)
         self.provider = FakeProvider()
         self.publisher = FakePublisher()
         self.artifacts = FakeArtifacts()
@@ -198,6 +200,7 @@ class ControlRig:
             model_config=self.model_config,
             routes=self.routes,
             artifacts=self.artifacts,
+            probe=self.probe,
             gate=ModelGate(model_config=self.model_config, clock=self.clock, start_grace_s=60.0),
             clock=self.clock,
             settings=self.settings,

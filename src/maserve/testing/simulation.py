@@ -25,12 +25,14 @@ from maserve.modelconfig import ModelConfigProvider
 from maserve.resource.kinds import R
 from maserve.resource.metadata import key_of
 from maserve.routing import Manager as RoutingManager
+from maserve.routing import TrafficProbe
 from maserve.runtime import AlwaysLeader, EventRecorder, Manager, ManagerSettings
 from maserve.store import Store
 from maserve.testing.backend_fake import FakeBackend
 from maserve.testing.clock import LoopClock
 from maserve.testing.endpoints_fake import FakeProvider, FakePublisher
 from maserve.testing.modelconfig_fake import FakeModelConfigProvider
+from maserve.testing.probe_fake import FakeTrafficProbe
 from maserve.testing.recorder import FakeRecorder
 from maserve.testing.routing_fake import FakeRoutingManager
 from maserve.testing.store_fake import FakeStore
@@ -80,6 +82,7 @@ class Simulation:
         self.store: Store = another_store or self.fake_store
         self.model_config = FakeModelConfigProvider(self._config_changed)
         self.routes = FakeRoutingManager()
+        self.probe = FakeTrafficProbe(self.routes)
         self.provider = FakeProvider()
         self.publisher = FakePublisher()
         self.world = FakeWorld(
@@ -150,6 +153,7 @@ class Simulation:
             BackendRegistry: BackendRegistry({v2.BACKEND_TYPE_TRITON: tap.on(self.backend)}),
             ModelConfigProvider: tap.on(self.model_config),
             RoutingManager: tap.on(self.routes),
+            TrafficProbe: self.probe,
             Provider: self.provider,
             Publisher: tap.on(self.publisher),
             ArtifactCheck: self.artifacts,

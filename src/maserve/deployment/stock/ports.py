@@ -9,7 +9,7 @@ from maserve.conditions import ConditionActor
 from maserve.deployment.stock.settings import RolloutSettings
 from maserve.gates import ModelGate
 from maserve.modelconfig import ModelConfigProvider
-from maserve.routing import Manager
+from maserve.routing import Manager, TrafficProbe
 from maserve.store import Store
 from maserve.wire import v2
 
@@ -33,6 +33,7 @@ class Ports:
     backends: BackendRegistry
     model_config: ModelConfigProvider
     routes: Manager
+    probe: TrafficProbe
     artifacts: ArtifactCheck
     gate: ModelGate
     clock: Clock

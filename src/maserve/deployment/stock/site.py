@@ -104,6 +104,13 @@ class Site:
         route, rule = self._route(), self._rule(model)
         return await _or_trouble(self._is_live_with(route, rule), "TrafficRouteStatusCheckFailed")
 
+    async def find_answering_model(self) -> str | None:
+        """Return the model that answers here, asked from outside; None when that cannot be told."""
+        return await _or_trouble(
+            self.ports.probe.find_answering_model(self.target, self.server, self.deployment_name),
+            "TrafficProbeFailed",
+        )
+
     async def has_rule(self) -> bool:
         """Tell whether any traffic rule of this Deployment is there."""
         listing = self.ports.routes.list_rules(self.target, self._route())

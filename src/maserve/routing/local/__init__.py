@@ -4,5 +4,6 @@ A target with a Kubernetes connection is treated as the local process group of i
 """
 
 from maserve.routing.local.manager import LocalRoutingManager
+from maserve.routing.local.probe import LocalTrafficProbe
 
-__all__ = ["LocalRoutingManager"]
+__all__ = ["LocalRoutingManager", "LocalTrafficProbe"]

@@ -1,6 +1,8 @@
 """`TrafficRoutingConfigured-<cluster>`: required for readiness, verified again, route flipped."""
 
 from maserve.backends import find_failed, is_loaded, summary
+from maserve.base.keys import ModelName
+from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate
 from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.step import Step
@@ -31,9 +33,20 @@ class Traffic(Step):
             text = f"model {model} is not required yet in cluster {self._site.cluster}"
             return self.waiting(previous, text, "ModelNotPromoted")
         if await self._site.is_routed(model):
-            return self.done(previous)
+            return await self._judge(previous, model)
         text = f"traffic of cluster {self._site.cluster} does not go to model {model} yet"
         return self.waiting(previous, text, "TrafficRouteNotReady")
+
+    async def _judge(self, previous: api.Condition, model: ModelName) -> api.Condition:
+        """Believe the switch once a request from outside was answered by the model."""
+        if read_progress(previous).done:
+            return self.done(previous)
+        answering = await self._site.find_answering_model()
+        if answering in (model, None):
+            return self.latch(previous)
+        who = f"model {answering}" if answering else "no model"
+        text = f"a request to cluster {self._site.cluster} is answered by {who}, not by {model}"
+        return self.waiting(previous, text, "TrafficNotSwitched")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         model = candidate(resource)
