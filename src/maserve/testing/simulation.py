@@ -90,10 +90,11 @@ class Simulation:
         )
         self.backend = FakeBackend(self.world)
 
-    async def run(self, tap: Tap, story: Callable[[], Awaitable[None]]) -> None:
-        """Run one control plane, every write of it through `tap`, until the story has been told.
+    async def run(self, tap: Tap, story: Callable[[], Awaitable[None]], *, planes: int = 1) -> None:
+        """Run a control plane, every write of it through `tap`, until the story has been told.
 
-        Raises `Crash` when the tap killed it.
+        With `planes` 2, two run side by side and neither knows of the other. Raises `Crash` when
+        the tap killed it.
         """
         told = asyncio.Event()
 
@@ -101,22 +102,25 @@ class Simulation:
             await story()
             told.set()
 
+        managers = [await self._manager(tap) for _ in range(planes)]
+        try:
+            await run_until(told, *(each.run() for each in managers), self.world.run(), tell())
+        except BaseExceptionGroup as group:
+            if tap.dead:
+                raise Crash from group
+            raise
+
+    async def _manager(self, tap: Tap) -> Manager:
         container = build_container(SERVING, self._ports(tap))
         await invoke_all(container, SERVING)
         parts = await container.get(Parts)
-        manager = Manager(
+        return Manager(
             clients=parts.clients,
             sources=parts.sources,
             workers=parts.workers,
             leadership=AlwaysLeader(),
             settings=ManagerSettings(),
         )
-        try:
-            await run_until(told, manager.run(), self.world.run(), tell())
-        except BaseExceptionGroup as group:
-            if tap.dead:
-                raise Crash from group
-            raise
 
     async def until(self, kind: type[R], key: Key, is_so: Callable[[R | None], bool]) -> R | None:
         """Return the object once `is_so`; raises TimeoutError after a virtual hour."""
