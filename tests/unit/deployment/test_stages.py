@@ -72,6 +72,21 @@ Row = tuple[str, "api.ConditionStatus"]
             ROLLING_BACK,
             id="rolling-back-a-cluster",
         ),
+        pytest.param(
+            [("RollbackComplete-c1", UNKNOWN), ("RollbackComplete", TRUE)],
+            ROLLING_BACK,
+            id="the-last-step-is-not-all",
+        ),
+        pytest.param(
+            [("RollbackComplete-c1", TRUE), ("RollbackComplete", TRUE)],
+            ROLLED_BACK,
+            id="rolled-back-everywhere",
+        ),
+        pytest.param(
+            [("ModelCleanupComplete-c1", UNKNOWN), ("RolloutComplete", TRUE)],
+            IN_PLACEMENT,
+            id="complete-but-for-one",
+        ),
         pytest.param([("RollbackComplete-c1", TRUE)], IN_PLACEMENT, id="a-cluster-is-not-all"),
     ],
 )

@@ -1,6 +1,6 @@
 """From conditions to a stage (behaviour 5.4)."""
 
-from maserve.conditions import TRUE, find_condition, first_unmet
+from maserve.conditions import TRUE, find_condition
 from maserve.deployment.stock.cleanup import cleanup_complete
 from maserve.deployment.stock.rollback import rollback_complete
 from maserve.deployment.stock.rollout import rollout_complete
@@ -17,16 +17,20 @@ _EARLY = ("Validated", "AssetsPrepared")
 
 
 def parse_stage(deployment: v2.Deployment) -> v2.DeploymentStage:
-    """Return the stage the conditions speak of; none, or a steady state's, leave it as it is."""
+    """Return the stage the conditions speak of; none, or a steady state's, leave it as it is.
+
+    They are walked in order: a last step that is TRUE counts only when every earlier one is.
+    """
     status = deployment.status
     conditions = status.conditions
     if not conditions or find_condition(conditions, state_steady.TYPE) is not None:
         return status.stage
     for condition in conditions:
-        if condition.status == TRUE and condition.type in _COMPLETE:
+        if condition.status != TRUE:
+            return _stage_of(condition.type)
+        if condition.type in _COMPLETE:
             return _COMPLETE[condition.type]
-    unmet = first_unmet(conditions)
-    return status.stage if unmet is None else _stage_of(unmet.type)
+    return status.stage
 
 
 def _stage_of(unmet: str) -> v2.DeploymentStage:
