@@ -156,7 +156,7 @@ def _observability() -> ObservabilityContext:
 
 def _next_look(before: v2.Deployment, after: v2.Deployment, result: Result) -> Outcome:
     moved = (
-        result.moved
+        (result.moved and not result.error)
         or before.status.stage != after.status.stage
         or before.metadata.annotations != after.metadata.annotations
     )

@@ -129,6 +129,32 @@ async def test_a_rollback_waits_for_every_replica(
     assert await served.site().is_routed(M2)
 
 
+async def test_a_cluster_the_candidate_never_reached_is_confirmed_too(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    await served.site().remove_entry(M2, "Seed")
+    served.world.kill(SERVER, C1, 0)
+    actor = Restored(served.site())
+
+    expect_condition(
+        await act(actor, deployment), UNKNOWN, "RestoringPreviousModel", says="1/2 replicas ready"
+    )
+    served.advance(served.world.start_s)
+    served.advance(served.world.load_s)
+    expect_condition(await act(actor, deployment), TRUE)
+
+
+async def test_a_confirmed_cluster_is_not_judged_again(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    await served.site().remove_entry(M2, "Seed")
+    actor = Restored(served.site())
+    await act(actor, deployment)
+    served.world.kill(SERVER, C1, 0)
+
+    expect_condition(await act(actor, deployment), TRUE)
+
+
 async def test_a_rollback_fails_when_its_budget_is_spent(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:

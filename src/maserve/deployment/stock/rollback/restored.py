@@ -3,8 +3,9 @@
 The cluster serves the previous model and the candidate is gone from it.
 """
 
-from maserve.backends import is_loaded
+from maserve.backends import is_loaded, summary
 from maserve.base.keys import ModelName
+from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate, current
 from maserve.deployment.stock.serve import is_served, serve
 from maserve.deployment.stock.site import Site
@@ -50,7 +51,17 @@ class Restored(Step):
         if left:
             text = f"still listed in cluster {self._site.cluster}: {', '.join(left)}"
             return self.waiting(previous, text, "CandidateStillInModelConfig")
-        return self.done(previous)
+        return await self._confirm(previous, back)
+
+    async def _confirm(self, previous: api.Condition, back: ModelName) -> api.Condition:
+        """Make it TRUE once every replica has been seen with the previous model."""
+        if not back or read_progress(previous).done:
+            return self.done(previous)
+        report = await self._site.load(back)
+        if is_loaded(report):
+            return self.latch(previous)
+        text = f"model {back} in cluster {self._site.cluster}: {summary(report)}"
+        return self.waiting(previous, text, "RestoringPreviousModel")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         if not current(resource) and (forgotten := await self._find_forgotten(resource)):
