@@ -7,6 +7,7 @@ of `errors.CODES`; listens on this machine only until callers are authenticated.
 controller and no port but the store.
 """
 
+from maserve.apiserver.address import resolve_address
 from maserve.apiserver.errors import CODES, status_of
 from maserve.apiserver.extension import EXT_SERVICE, Inspector
 from maserve.apiserver.hooks import Extensions, Hooks, NoHooks, Validator
@@ -23,6 +24,7 @@ from maserve.apiserver.stock_hooks import (
 __all__ = [
     "ApiServer",
     "ApiSettings",
+    "resolve_address",
     "Inspector",
     "EXT_SERVICE",
     "Hooks",

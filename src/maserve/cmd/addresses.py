@@ -1,8 +1,11 @@
 """Where to listen: loopback addresses only, until callers are authenticated."""
 
+import errno
+import os
+import socket
 from ipaddress import ip_address
 
-from maserve.base.errors import Invalid, Problem
+from maserve.base.errors import Invalid, Problem, Unavailable
 
 MAX_PORT = 65535
 
@@ -21,3 +24,27 @@ def parse_address(text: str, setting: str) -> tuple[str, int]:
             Problem(setting, f"must be a loopback address until there is authentication: {text!r}")
         )
     return str(address), int(port)
+
+
+def check_free(host: str, port: int, setting: str) -> None:
+    """Raise `Unavailable` naming the setting when nobody could listen on the address now.
+
+    So that a start that must fail fails before anything was started. Port 0 is any free one.
+    """
+    family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError as error:
+            raise cannot_listen(f"{host}:{port}", setting, error) from error
+
+
+def cannot_listen(address: str, setting: str, error: OSError) -> Unavailable:
+    """Return what is said of an address that cannot be used."""
+    if error.errno == errno.EADDRINUSE:
+        why = "is in use by another program; end that one or choose another address"
+    else:
+        why = f"cannot be used ({os.strerror(error.errno or 0)}); choose another address"
+    return Unavailable(f"{setting} {address} {why}")

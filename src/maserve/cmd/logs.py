@@ -24,7 +24,8 @@ def open_log(folder: Path, settings: LogSettings) -> TextIO:
             cap_log(path, LIMIT_BYTES)
         file = path.open("a", buffering=1)
     except OSError as error:
-        raise Unavailable(f"cannot write {path}: {error.strerror}") from error
+        text = f"--data-dir: cannot write {path}: {error.strerror}; name a folder of your own"
+        raise Unavailable(text) from error
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
         if settings.encoding == "json"

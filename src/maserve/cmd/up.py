@@ -4,25 +4,26 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from dishka import AsyncContainer
 from prometheus_client import CollectorRegistry, start_http_server
 
-from maserve.apiserver import ApiServer
+from maserve.apiserver import ApiServer, resolve_address
 from maserve.backends.triton.local import LocalTritonBackend
-from maserve.base.errors import Unavailable
+from maserve.base.errors import Denied
 from maserve.base.tasks import run_until
-from maserve.cmd.addresses import parse_address
+from maserve.cmd.addresses import cannot_listen, check_free, parse_address
 from maserve.cmd.controllermgr import options
 from maserve.cmd.parts import Parts
 from maserve.cmd.settings import Settings
 from maserve.cmd.transitions import Say, Teller
 from maserve.cmd.wiring import Module, build_container, invoke_all
 from maserve.envoy import DataPlane
-from maserve.host import DataFolder, Supervisor, find_json, write_json
+from maserve.host import DataFolder, FolderLock, Supervisor, find_json, write_json
 from maserve.runtime import AlwaysLeader, Manager, ManagerSettings
+from maserve.store import Store
 
 
 async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None = None) -> None:
@@ -44,10 +45,12 @@ async def serve_until(
 ) -> None:
     """Serve with these modules until `stop`; otherwise as `run_up`."""
     home = DataFolder(settings.data_dir)
-    with home.lock() as lock:
+    with _locked(home) as lock:
+        await _check_addresses(settings)
         lock.publish(settings.api_address)
         write_json(home.settings_file, {"gatewayAddress": settings.gateway_address})
         async with _container(modules, settings, say) as container:
+            await container.get(Store)  # one that cannot be used fails before anything is started
             await _serve(container, modules, settings, stop, say)
             if settings.keep_running:
                 say("replicas and gateway keep running; `maserve down` ends them")
@@ -77,6 +80,28 @@ async def run_down(settings: Settings, say: Say) -> None:
         async with _container(options(), settings, say) as container:
             await _end_data_plane(container, say)
     say("nothing of it runs any more")
+
+
+@contextmanager
+def _locked(home: DataFolder) -> Iterator[FolderLock]:
+    with ExitStack() as stack:
+        try:
+            lock = stack.enter_context(home.lock())
+        except Denied as error:
+            text = f"{error}; `maserve down` ends that one; or name another --data-dir"
+            raise Denied(text) from error
+        yield lock
+
+
+async def _check_addresses(settings: Settings) -> None:
+    """Fail for an address that is taken while nothing is started yet.
+
+    The gateway's own is looked at by the data plane, which may be listening there already.
+    """
+    for address in await resolve_address(settings.api_address):
+        if not address.startswith("unix:"):
+            check_free(*parse_address(address, "--api-address"), "--api-address")
+    check_free(*parse_address(settings.metrics_address, "--metrics-address"), "--metrics-address")
 
 
 async def _until_free(home: DataFolder) -> None:
@@ -151,9 +176,7 @@ def metrics_served(address: str, registry: CollectorRegistry) -> Iterator[None]:
     try:
         server, thread = start_http_server(port, addr=host, registry=registry)
     except OSError as error:
-        raise Unavailable(
-            f"--metrics-address {address}: {error.strerror}; choose another"
-        ) from error
+        raise cannot_listen(address, "--metrics-address", error) from error
     try:
         yield
     finally:
