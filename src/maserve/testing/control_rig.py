@@ -101,9 +101,17 @@ class ControlRig:
         rule = discovery_route_provision.default_rule(server)
         await self.routes.create(None, discovery_route(key_of(server)), RouteConfig(rules=(rule,)))
         for cluster in clusters:
-            await self._provide_in(server, a_target(cluster))
+            await self.provide_in(server, a_target(cluster))
         self.advance(self.world.start_s)
         return server
+
+    async def provide_in(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> None:
+        """Have the server's replicas, config and route in one more cluster."""
+        key = key_of(server)
+        rule = traffic_route_provision.default_rule(server)
+        await self.model_config.create_model_config(key, target, labels={}, annotations={})
+        await self.routes.create(target, traffic_route(key, target), RouteConfig(rules=(rule,)))
+        await self.backend.create_server(server, target)
 
     async def list_model(
         self,
@@ -185,13 +193,6 @@ class ControlRig:
     async def server(self, key: Key = SERVER) -> v2.InferenceServer:
         """Return the stored server."""
         return await self.store.get(v2.InferenceServer, key)
-
-    async def _provide_in(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> None:
-        key = key_of(server)
-        rule = traffic_route_provision.default_rule(server)
-        await self.model_config.create_model_config(key, target, labels={}, annotations={})
-        await self.routes.create(target, traffic_route(key, target), RouteConfig(rules=(rule,)))
-        await self.backend.create_server(server, target)
 
     def _deployment_ports(self) -> Ports:
         return Ports(

@@ -310,6 +310,33 @@ async def test_a_cluster_that_does_not_serve_is_left_alone(
     expect_condition(await act(StateSteady(live.ports), deployment), TRUE)
 
 
+async def test_a_cluster_that_left_the_server_leaves_the_placement_record(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
+    server = await live.server()
+    del server.spec.cluster_targets[1]
+    await live.store.update(server)
+    actor = StateSteady(live.ports)
+
+    expect_condition(await act(actor, deployment), UNKNOWN, "Repaired")
+
+    assert [target.cluster_id for target in snapshot_of(deployment)] == ["c1"]
+    expect_condition(await look(actor, deployment), TRUE)
+
+
+async def test_a_repair_keeps_clusters_that_do_not_serve_now_in_the_record(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
+    server = await live.server()
+    server.status.cluster_statuses[1].state = v2.INFERENCE_SERVER_STATE_CREATING
+    await live.store.update_status(server)
+    await discovery_of(live.ports, deployment).remove()
+
+    await act(StateSteady(live.ports), deployment)
+
+    assert [target.cluster_id for target in snapshot_of(deployment)] == ["c1", "c2"]
+
+
 async def test_a_model_left_over_in_a_cluster_is_removed(
     live: ControlRig, deployment: v2.Deployment
 ) -> None:

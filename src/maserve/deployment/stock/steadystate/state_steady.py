@@ -49,7 +49,7 @@ class StateSteady(Step):
             if not serving.done:
                 return self.waiting(previous, serving.failure or serving.text, "Repairing")
         if server is not None:
-            record_placement(resource, server, _targets(server))
+            record_placement(resource, server, _placed(resource, server))
         await discovery_of(self.ports, resource).add()
         return self.waiting(previous, "every cluster serves again", "Repaired")
 
@@ -65,9 +65,8 @@ class StateSteady(Step):
                 return f"cluster {site.cluster} does not serve {model}"
             if left := await site.old_models(model):
                 return f"cluster {site.cluster} still lists {', '.join(left)}"
-        known = {target.cluster_id for target in snapshot_of(deployment)}
-        if not known.issuperset(target.cluster_id for target in _targets(server)):
-            return "the placement record lacks a cluster"
+        if _ids(snapshot_of(deployment)) != _ids(_placed(deployment, server)):
+            return "the placement record is out of date"
         is_live = await discovery_of(self.ports, deployment).is_live()
         return None if is_live else f"the gateway does not lead to {model}"
 
@@ -86,6 +85,16 @@ class StateSteady(Step):
 async def _remove_left_over(site: Site, model: ModelName) -> None:
     for old in await site.old_models(model):
         await site.remove_entry(old, "RemoveModelFromConfigFailed")
+
+
+def _placed(deployment: v2.Deployment, server: v2.InferenceServer) -> tuple[v2.ClusterTarget, ...]:
+    """Return the wanted clusters that serve or were placed on; one that left the spec is gone."""
+    known = _ids(snapshot_of(deployment)) | _ids(_targets(server))
+    return tuple(target for target in server.spec.cluster_targets if target.cluster_id in known)
+
+
+def _ids(targets: tuple[v2.ClusterTarget, ...]) -> frozenset[str]:
+    return frozenset(target.cluster_id for target in targets)
 
 
 def _targets(server: v2.InferenceServer | None) -> tuple[v2.ClusterTarget, ...]:
