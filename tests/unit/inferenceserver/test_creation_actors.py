@@ -358,6 +358,17 @@ async def test_health_names_the_ill_clusters_and_does_nothing(rig: ControlRig) -
     assert rig.writes == before
 
 
+async def test_a_server_is_not_finished_while_a_removed_cluster_is_left(rig: ControlRig) -> None:
+    server = await a_removed_cluster(rig)
+
+    expect_condition(
+        await look(HealthCheck(rig.server_ports), server),
+        UNKNOWN,
+        "ClusterRemoving",
+        says="still to be removed: c2",
+    )
+
+
 async def test_health_that_cannot_be_told_is_retried(
     rig: ControlRig, server: v2.InferenceServer
 ) -> None:

@@ -1,10 +1,11 @@
-"""`HealthCheck`: every cluster is healthy now.
+"""`HealthCheck`: every cluster is healthy now, and no cluster is left that was to go.
 
 Failures are not auto-remediated (extension guide).
 """
 
 from maserve.base.errors import Unavailable
 from maserve.conditions import true_condition, unknown_condition
+from maserve.inferenceserver.clusters import removed_targets
 from maserve.inferenceserver.stock.ports import Ports
 from maserve.resource.metadata import key_of
 from maserve.wire import api, v2
@@ -33,10 +34,14 @@ class HealthCheck:
             ]
         except Unavailable as error:
             return unknown_condition(previous, str(error), "HealthCheckFailed", now_s)
-        if not ill:
-            return true_condition(previous, now_s)
-        text = f"not every replica is ready in: {', '.join(ill)}"
-        return unknown_condition(previous, text, "HealthCheckFailed", now_s)
+        if ill:
+            text = f"not every replica is ready in: {', '.join(ill)}"
+            return unknown_condition(previous, text, "HealthCheckFailed", now_s)
+        # BackendProvision takes a cluster down only once EndpointPublish has let go of it.
+        if leaving := [target.cluster_id for target in removed_targets(resource)]:
+            text = f"still to be removed: {', '.join(leaving)}"
+            return unknown_condition(previous, text, "ClusterRemoving", now_s)
+        return true_condition(previous, now_s)
 
     async def run(self, _resource: v2.InferenceServer, previous: api.Condition) -> api.Condition:
         return previous
