@@ -58,17 +58,25 @@ class Story:
         resource.spec.deployable_artifact_uri.append(uri)
         await self.client.create(resource)
 
-    async def server(
+    async def declare_server(
         self, *, clusters: Sequence[str] = ("c1", "c2"), replicas: int = 2, cpu: int = 0
-    ) -> None:
-        """Declare the server, or change it, and wait until it serves just so."""
+    ) -> v2.InferenceServer:
+        """Declare the server, or change it."""
         resource = an_inference_server(SERVER.name, namespace=NAMESPACE, clusters=tuple(clusters))
         resource.spec.init_spec.num_instances = replicas
         resource.spec.init_spec.resource_spec.cpu = cpu
         applied, _ = await self.client.apply(resource)
+        return applied
+
+    async def server(
+        self, *, clusters: Sequence[str] = ("c1", "c2"), replicas: int = 2, cpu: int = 0
+    ) -> None:
+        """Declare the server, or change it, and wait until it serves just so."""
+        applied = await self.declare_server(clusters=clusters, replicas=replicas, cpu=cpu)
+        generation = applied.metadata.generation
         async with asyncio.timeout(WAIT_S):
             await self.client.wait_until(
-                v2.InferenceServer, SERVER, lambda now: _serves(now, applied.metadata.generation)
+                v2.InferenceServer, SERVER, lambda now: _serves(now, generation)
             )
 
     async def ask(self, model: str, *, period_s: float = 0.0) -> None:
@@ -133,6 +141,24 @@ class Story:
         replicas = [one for cluster in view.clusters for one in cluster.replicas]
         async with HttpClient() as http:
             return {one.name: await _ready_models(http, one.address) for one in replicas}
+
+    async def data_plane_of(self, *, engines: int) -> dict[str, int]:
+        """Return the data plane's pids once it has that many engines: draining ones are gone."""
+        async with asyncio.timeout(WAIT_S):
+            while len(pids := self.plane.data_plane_pids()) != engines + 1:
+                await SystemClock().sleep(0.05)
+        return pids
+
+    async def everywhere(self, model: str, *, clusters: int) -> None:
+        """Wait until that many clusters send the Deployment's traffic to the model."""
+        async with asyncio.timeout(WAIT_S):
+            while len(await self._routed(model)) != clusters:
+                await SystemClock().sleep(0.05)
+
+    async def _routed(self, model: str) -> list[str]:
+        view = await self.view()
+        ends = f"/{model}"
+        return [r.cluster_id for r in view.routes if r.live and r.rewrite_path.endswith(ends)]
 
     async def serves_again(self, dead_pid: int) -> None:
         """Wait until another process has taken the place of a dead one and everything is ready."""

@@ -1,0 +1,102 @@
+"""What an operator does with a server that is under load, and with the program itself."""
+
+from pathlib import Path
+
+import pytest
+
+from maserve.testing.live import LiveControlPlane
+from maserve.testing.live_story import Story, a_story
+from maserve.testing.load_results import LoadSummary
+
+# Control planes and engines start and drain.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+
+async def serving(story: Story, *, clusters: tuple[str, ...]) -> None:
+    await story.model("blue")
+    await story.server(clusters=clusters)
+    await story.roll("blue")
+
+
+def expect_nothing_lost(what: str, summary: LoadSummary) -> None:
+    print(f"{what}: {summary.to_json()}")
+    assert (summary.failed, summary.failures) == (0, ())
+    assert set(summary.answered_by) == {"blue"}
+    assert summary.sent > 100
+
+
+async def test_scaling_and_new_resources_under_load_lose_no_request(tmp_path: Path) -> None:
+    async with a_story(tmp_path) as story:
+        await serving(story, clusters=("c1",))
+        first = story.plane.data_plane_pids()
+        async with story.load() as load:
+            await story.server(clusters=("c1",), replicas=3)
+            await story.only_loaded("blue")
+            await story.server(clusters=("c1",), replicas=1)
+            await story.server(clusters=("c1",), replicas=1, cpu=2)
+            await story.only_loaded("blue")
+            summary = await load.finish()
+        expect_nothing_lost("2 to 3 to 1 replicas, then other resources", summary)
+        now = await story.data_plane_of(engines=1)
+        assert now.pop("envoy") == first.pop("envoy")
+        assert set(now.values()).isdisjoint(first.values())
+
+
+async def test_cluster_added_and_removed_under_load_loses_no_request(tmp_path: Path) -> None:
+    """The Deployment gets to the new cluster by itself."""
+    async with a_story(tmp_path) as story:
+        await serving(story, clusters=("c1",))
+        async with story.load() as load:
+            await story.server(clusters=("c1", "c2"))
+            await story.only_loaded("blue")
+            await story.everywhere("blue", clusters=2)
+            await story.server(clusters=("c2",))
+            summary = await load.finish()
+        expect_nothing_lost("a cluster added, the first one removed", summary)
+        assert [path for path in story.plane.replica_files() if "c1/" in path] == []
+        assert [name for name in story.plane.program_pids() if "/c1/" in name] == []
+
+
+async def test_second_control_plane_on_a_data_folder_names_the_first(tmp_path: Path) -> None:
+    async with a_story(tmp_path) as story:
+        code, said = await story.plane.try_second()
+    assert code == 1
+    assert f"is in use by process {story_pid(said)}" in said
+    assert f"answers on {story.plane.at.api}" in said
+
+
+def story_pid(said: str) -> str:
+    return said.partition("in use by process ")[2].partition(",")[0]
+
+
+async def test_stop_keep_running_adoption_and_down(tmp_path: Path) -> None:
+    async with a_story(tmp_path) as story:
+        plane = story.plane
+        await serving(story, clusters=("c1",))
+        pids = plane.program_pids()
+        async with story.load() as load:
+            await plane.kill()
+            await plane.start("--keep-running")
+            await story.only_loaded("blue")
+            assert plane.program_pids() == pids
+            assert await plane.stop() == 0
+            assert plane.program_pids() == pids
+            summary = await load.finish()
+        expect_nothing_lost("kill -9, start, stop with --keep-running", summary)
+
+        assert "nothing of it runs any more" in await plane.down()
+        assert plane.leftovers() == ()
+        await expect_same_after_a_cold_start(story, plane)
+
+
+async def expect_same_after_a_cold_start(story: Story, plane: LiveControlPlane) -> None:
+    """Start on the folder of a stopped control plane: everything comes back as it was."""
+    await plane.start()
+    await story.serves_again(0)
+    await story.only_loaded("blue")
+    async with story.load() as load:
+        await story.roll("blue")
+        summary = await load.finish()
+    assert summary.failed == 0
+    assert await plane.stop() == 0
+    assert plane.leftovers() == ()
