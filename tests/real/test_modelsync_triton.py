@@ -20,6 +20,7 @@ from maserve.backends.triton.local import TritonWheel, this_interpreter
 from maserve.backends.triton.local.engine import EngineLaunch
 from maserve.base.clock import SystemClock
 from maserve.base.tasks import run_until
+from maserve.cmd.engineload import GrpcLoad
 from maserve.host import HttpClient
 from maserve.modelconfig.types import Entry, render_entries
 from maserve.modelsync import ModelSync, SyncSettings, TritonEngine
@@ -74,6 +75,10 @@ class Replica:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.ports[0]}"
+
+    @property
+    def grpc(self) -> str:
+        return f"127.0.0.1:{self.ports[1]}"
 
     async def start(self) -> None:
         await self.wheel.prepare()
@@ -132,7 +137,8 @@ class Replica:
             CancelableWorker("test") as worker,
             asyncio.TaskGroup() as group,
         ):
-            engine = TritonEngine(self.http, self.url, load_timeout_s=30)
+            load = GrpcLoad(self.grpc, timeout_s=30)
+            engine = TritonEngine(self.http, self.url, load=load)
             sync = ModelSync(
                 self.settings, clock=SystemClock(), engine=engine, source=source, worker=worker
             )
@@ -276,6 +282,7 @@ async def test_program_brings_up_a_model_from_object_storage(
         f"--repository={settings.repository}",
         f"--cache={settings.cache}",
         f"--engine-url={replica.url}",
+        f"--engine-grpc={replica.grpc}",
         f"--readiness={settings.readiness_file}",
         env={
             "PATH": os.environ["PATH"],

@@ -292,6 +292,7 @@ def modelsync_command(settings: Settings, launch: ModelSyncLaunch) -> Command:
         f"--repository={launch.repository}",
         f"--cache={launch.cache}",
         f"--engine-url={launch.triton_url}",
+        f"--engine-grpc={launch.triton_grpc}",
         f"--readiness={launch.readiness}",
         f"--status-file={launch.status}",
         f"--unload-grace={settings.model_sync.unload_grace_s:g}",

@@ -1,6 +1,6 @@
 """model-sync, the process beside each replica: `maserve-modelsync` on the command line.
 
-One runs per replica, so this module imports little: no grpc, no store, no container.
+One runs per replica, so this module imports little: no store, no container.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from maserve.base.durations import parse_duration
 from maserve.base.errors import Error, Invalid, Problem
 from maserve.base.keys import ReplicaName
 from maserve.base.tasks import run_until
+from maserve.cmd.engineload import GrpcLoad
 from maserve.host.http import HttpClient
 from maserve.modelsync import ModelSync, SyncSettings, TritonEngine
 from maserve.modelsync.settings import STATUS_FILE
@@ -44,6 +45,7 @@ class Options:
     sync: SyncSettings
     storage: StorageSettings
     engine_url: str
+    engine_grpc: str
     load_timeout_s: float
     once: bool
 
@@ -70,6 +72,8 @@ def parse_options(arguments: Sequence[str], variables: Mapping[str, str]) -> Opt
     seconds = {name: _seconds(name, given, problems) for name in _DURATIONS}
     if not given.engine_url.startswith(("http://", "https://")):
         problems.append(Problem("--engine-url", f"is no http:// address: {given.engine_url!r}"))
+    if not given.engine_grpc.rpartition(":")[2].isdecimal():
+        problems.append(Problem("--engine-grpc", f"is no host:port: {given.engine_grpc!r}"))
     if given.parallel_downloads < 1:
         problems.append(Problem("--parallel-downloads", "must be at least 1"))
     try:
@@ -83,6 +87,7 @@ def parse_options(arguments: Sequence[str], variables: Mapping[str, str]) -> Opt
         sync=_sync_settings(given, seconds),
         storage=storage,
         engine_url=given.engine_url,
+        engine_grpc=given.engine_grpc,
         load_timeout_s=seconds["load-timeout"],
         once=given.once,
     )
@@ -93,6 +98,7 @@ async def _serve(options: Options) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    load = GrpcLoad(options.engine_grpc, timeout_s=options.load_timeout_s)
     async with (
         HttpClient() as http,
         Artifacts(options.storage) as source,
@@ -101,7 +107,7 @@ async def _serve(options: Options) -> None:
         sync = ModelSync(
             options.sync,
             clock=SystemClock(),
-            engine=TritonEngine(http, options.engine_url, load_timeout_s=options.load_timeout_s),
+            engine=TritonEngine(http, options.engine_url, load=load),
             source=source,
             worker=worker,
         )
@@ -132,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--private", type=Path, help="own folder [beside the repository]")
     parser.add_argument("--engine-url", required=True, help="such as http://127.0.0.1:8000")
+    parser.add_argument("--engine-grpc", required=True, help="such as 127.0.0.1:8001")
     parser.add_argument(
         "--readiness", type=Path, required=True, help="file for the readiness probe"
     )

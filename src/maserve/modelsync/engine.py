@@ -1,7 +1,7 @@
 """The door to the serving framework beside us: its model repository API (behaviour 6.6)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote
@@ -38,13 +38,21 @@ class Engine(Protocol):
         ...
 
 
-class TritonEngine:
-    """Triton over its HTTP API on `url`; a load call may take `load_timeout_s`."""
+LoadCall = Callable[[ModelName], Awaitable[LoadAnswer]]
+"""`Engine.load` as a function."""
 
-    def __init__(self, http: HttpClient, url: str, *, load_timeout_s: float) -> None:
+
+class TritonEngine:
+    """Triton over its HTTP API on `url`, but for loads, which are left to `load`.
+
+    A load over HTTP keeps a thread of Triton's HTTP server for as long as it takes, and all the
+    connections of that thread wait: it must not go this way.
+    """
+
+    def __init__(self, http: HttpClient, url: str, *, load: LoadCall) -> None:
         self._http = http
         self._base = f"{url.rstrip('/')}/v2/repository"
-        self._load_timeout_s = load_timeout_s
+        self._load = load
 
     async def list_models(self) -> Mapping[ModelName, EngineModel]:
         url = f"{self._base}/index"
@@ -54,20 +62,13 @@ class TritonEngine:
         return parse_index(answer.json())
 
     async def load(self, model: ModelName) -> LoadAnswer:
-        answer = await self._http.request(
-            "POST", self._url(model, "load"), timeout_s=self._load_timeout_s, body=b"{}"
-        )
-        accepted = answer.status == 200
-        return LoadAnswer(accepted=accepted, text="" if accepted else _error(answer.text()))
+        return await self._load(model)
 
     async def unload(self, model: ModelName) -> None:
-        url = self._url(model, "unload")
+        url = f"{self._base}/models/{quote(model, safe='')}/unload"
         answer = await self._http.request("POST", url, timeout_s=_CALL_TIMEOUT_S, body=b"{}")
         if answer.status != 200:
             raise Unavailable(f"POST {url} answered {answer.status}: {_error(answer.text())}")
-
-    def _url(self, model: ModelName, verb: str) -> str:
-        return f"{self._base}/models/{quote(model, safe='')}/{verb}"
 
 
 def parse_index(rows: object) -> Mapping[ModelName, EngineModel]:

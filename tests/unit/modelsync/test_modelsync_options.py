@@ -11,6 +11,7 @@ REQUIRED = (
     "--repository=/data/r0/models",
     "--cache=/data/cache",
     "--engine-url=http://127.0.0.1:8000",
+    "--engine-grpc=127.0.0.1:8001",
     "--readiness=/data/r0/readiness.json",
 )
 
@@ -44,6 +45,7 @@ def test_every_problem_is_reported() -> None:
             (
                 *REQUIRED,
                 "--engine-url=localhost",
+                "--engine-grpc=localhost",
                 "--poll=0",
                 "--load-timeout=soon",
                 "--parallel-downloads=0",
@@ -52,6 +54,7 @@ def test_every_problem_is_reported() -> None:
         )
     fields = [problem.field for problem in caught.value.problems]
     assert sorted(fields) == [
+        "--engine-grpc",
         "--engine-url",
         "--load-timeout",
         "--parallel-downloads",

@@ -41,6 +41,7 @@ class ModelSyncLaunch:
     repository: Path
     cache: Path
     triton_url: str
+    triton_grpc: str
     readiness: Path
     status: Path
 

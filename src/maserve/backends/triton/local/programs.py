@@ -61,6 +61,7 @@ def build_modelsync_program(
         repository=paths.models,
         cache=parts.folder.model_cache(record.cluster, record.key),
         triton_url=engine_url(record),
+        triton_grpc=f"{LOOPBACK}:{record.ports[1]}",
         readiness=paths.readiness,
         status=paths.sync_status,
     )
