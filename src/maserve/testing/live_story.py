@@ -79,17 +79,12 @@ class Story:
                 v2.InferenceServer, SERVER, lambda now: _serves(now, generation)
             )
 
-    async def ask(self, model: str, *, period_s: float = 0.0) -> None:
-        """Ask for a model; `period_s` makes the strategy zonal with that soak."""
+    async def ask(self, model: str, *, deployment: str = DEPLOYMENT.name) -> None:
+        """Ask for a model."""
         resource = a_deployment(
-            DEPLOYMENT.name,
-            namespace=NAMESPACE,
-            desired=model,
-            inference_server=SERVER.name,
+            deployment, namespace=NAMESPACE, desired=model, inference_server=SERVER.name
         )
         resource.spec.desired_revision.namespace = NAMESPACE
-        if period_s:
-            resource.spec.strategy.zonal.rollout_period_in_seconds = period_s
         await self.client.apply(resource)
 
     async def roll(self, model: str) -> v2.Deployment:
@@ -97,18 +92,19 @@ class Story:
         await self.ask(model)
         return await self.until(lambda now: is_complete(now, model))
 
-    async def until(self, met: Met, *, within_s: float = WAIT_S) -> v2.Deployment:
+    async def until(self, met: Met, *, deployment: str = DEPLOYMENT.name) -> v2.Deployment:
         """Return the Deployment as soon as it is as wanted. Raises `TimeoutError` saying how it is.
 
         Through restarts of the control plane too.
         """
+        key = Key(NAMESPACE, deployment)
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(WAIT_S):
                 found = await self.client.wait_until(
-                    v2.Deployment, DEPLOYMENT, lambda now: now is not None and met(now)
+                    v2.Deployment, key, lambda now: now is not None and met(now)
                 )
         except TimeoutError as error:
-            now = await self.client.find(v2.Deployment, DEPLOYMENT)
+            now = await self.client.find(v2.Deployment, key)
             raise TimeoutError(f"not in time: {now.status if now else 'no object'}") from error
         if found is None:
             raise RuntimeError("a wait for an object ended without one")
