@@ -73,3 +73,18 @@ async def test_replica_killed_in_every_phase_costs_no_request(tmp_path: Path) ->
         assert rollouts(after) == rollouts(rested)
         assert await story.plane.stop() == 0
         assert story.plane.leftovers() == ()
+
+
+async def test_only_replica_of_a_cluster_killed_costs_no_request(tmp_path: Path) -> None:
+    """The gateway goes to the other cluster meanwhile."""
+    async with a_story(tmp_path) as story:
+        await story.model("v1", load_s=0.3)
+        await story.server(replicas=1)
+        await story.roll("v1")
+        async with story.load() as load:
+            await story.serves_again(kill(story, "triton-server-c1-0"))
+            await story.serves_again(kill(story, "triton-server-c2-0"))
+            await story.only_loaded("v1")
+            summary = await load.finish()
+        print(f"the only replica of each cluster killed: {summary.to_json()}")
+        assert (summary.failed, summary.failures) == (0, ())
