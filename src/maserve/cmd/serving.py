@@ -88,6 +88,7 @@ def deployment_ports(
     probe: TrafficProbe,
     artifacts: ArtifactCheck,
     gate: ModelGate,
+    recorder: EventRecorder,
     clock: Clock,
     settings: RolloutSettings,
 ) -> DeploymentPorts:
@@ -99,6 +100,7 @@ def deployment_ports(
         probe=probe,
         artifacts=artifacts,
         gate=gate,
+        recorder=recorder,
         clock=clock,
         settings=settings,
     )

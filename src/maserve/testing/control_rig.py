@@ -203,6 +203,7 @@ class ControlRig:
             artifacts=self.artifacts,
             probe=self.probe,
             gate=ModelGate(model_config=self.model_config, clock=self.clock, start_grace_s=60.0),
+            recorder=self.recorder,
             clock=self.clock,
             settings=self.settings,
         )

@@ -10,6 +10,7 @@ from maserve.deployment.stock.settings import RolloutSettings
 from maserve.gates import ModelGate
 from maserve.modelconfig import ModelConfigProvider
 from maserve.routing import Manager, TrafficProbe
+from maserve.runtime import EventRecorder
 from maserve.store import Store
 from maserve.wire import v2
 
@@ -36,6 +37,7 @@ class Ports:
     probe: TrafficProbe
     artifacts: ArtifactCheck
     gate: ModelGate
+    recorder: EventRecorder
     clock: Clock
     settings: RolloutSettings
 

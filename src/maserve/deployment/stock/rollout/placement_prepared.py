@@ -7,6 +7,7 @@ from maserve.deployment.stock.placement import record_placement, snapshot_of
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.site import Trouble
 from maserve.deployment.stock.step import Step
+from maserve.deployment.stock.strategy import ignored_fields
 from maserve.wire import api, v2
 
 _SERVING = v2.INFERENCE_SERVER_STATE_SERVING
@@ -44,9 +45,17 @@ class PlacementPrepared(Step):
             text = f"waiting for clusters to serve: {', '.join(coming) or 'every one has failed'}"
             return self.waiting(previous, text, "NoClusterServing")
         record_placement(resource, server, serving)
+        self._say_what_is_ignored(resource)
         self.latch(previous)
         text = f"recorded {', '.join(t.cluster_id for t in serving)}"
         return self.waiting(previous, text, "AnnotationWritten")
+
+    def _say_what_is_ignored(self, deployment: v2.Deployment) -> None:
+        """Tell a user, once a rollout, which wishes have no effect (behaviour 15, 21)."""
+        ignored = ignored_fields(deployment)
+        if ignored:
+            text = f"no effect on an inference server: {', '.join(ignored)}"
+            self.ports.recorder.warning(deployment, "FieldsIgnored", text)
 
     async def _read_server(self, deployment: v2.Deployment) -> v2.InferenceServer:
         name = deployment.spec.inference_server.name
