@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import structlog
 
 from maserve.backends import LoadState
 from maserve.backends.triton import ProbeSettings, ReadinessProbe, TritonSettings
@@ -46,6 +47,18 @@ class CrashingEngine(FakeEngine):
 class DeafEngine(FakeEngine):
     def command(self, launch: EngineLaunch) -> Command:
         return Command(argv=("/bin/sleep", "60"), env={})
+
+
+class ListeningEngine(FakeEngine):
+    """Keeps what is bound to log lines where an engine's command is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bound: list[dict[str, object]] = []
+
+    def command(self, launch: EngineLaunch) -> Command:
+        self.bound.append(structlog.contextvars.get_contextvars())
+        return super().command(launch)
 
 
 @pytest.fixture(autouse=True)
@@ -319,3 +332,14 @@ async def test_server_deleted_at_any_moment_of_its_start_leaves_nothing(
         assert stage.files() == []
 
     assert programs_in(tmp_path) == []
+
+
+async def test_replicas_do_not_log_under_the_pass_that_asked_for_them(tmp_path: Path) -> None:
+    engine = ListeningEngine()
+    async with a_stage(tmp_path, probing_fast(), engine) as stage:
+        with structlog.contextvars.bound_contextvars(reconcile_id="r1"):
+            await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        await stage.until_deleted()
+
+    assert engine.bound == [{}]

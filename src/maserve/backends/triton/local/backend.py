@@ -1,6 +1,7 @@
 """The Backend port for one machine: Triton replicas as supervised processes."""
 
 import asyncio
+from contextvars import Context
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,7 +161,8 @@ class LocalTritonBackend:
             fleet.stop()
         self._fleets[fleet.cluster, fleet.key] = fleet
         if self._group is not None:  # else `run` starts it with all others
-            self._group.create_task(self._keep(fleet))
+            # It outlives the pass that asked for it: nothing bound to that pass's log lines stays.
+            self._group.create_task(self._keep(fleet), context=Context())
         return fleet
 
     async def _keep(self, fleet: Fleet) -> None:
