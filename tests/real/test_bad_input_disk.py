@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from maserve.base.clock import SystemClock
 from maserve.base.errors import Unavailable
 from maserve.base.keys import Key
 from maserve.conditions import find_condition
 from maserve.host.http import HttpClient
+from maserve.testing.live import kill_process
 from maserve.testing.live_story import DEPLOYMENT, NAMESPACE, Story, a_story, is_complete
 from maserve.testing.resources import a_model
 from maserve.testing.tiny_models import REQUEST
@@ -78,7 +80,7 @@ def listed(story: Story) -> list[str]:
 
 def half_done(story: Story) -> list[Path]:
     data = story.plane.data
-    return [*data.glob("clusters/*/*/*/cache/.tmp/*"), *data.rglob("*.tmp"), *data.rglob(".*.tmp")]
+    return [*data.glob("clusters/*/*/*/cache/tmp/*"), *data.rglob("*.tmp"), *data.rglob(".*.tmp")]
 
 
 def says(type_: str, text: str) -> Callable[[v2.Deployment], bool]:
@@ -150,4 +152,25 @@ async def test_a_full_disk_loses_nothing_and_work_goes_on_with_space(
         await story.until(lambda now: is_complete(now, "two"))
         assert listed(story) == ["two"]
         assert await is_served(story)
+        assert half_done(story) == []
+
+
+async def test_an_engine_that_dies_on_a_full_disk_comes_back_with_space(
+    tmp_path: Path, disk: Disk
+) -> None:
+    async with a_story(tmp_path) as story:
+        await story.model("one")
+        await story.server(clusters=("c1",), replicas=1)
+        await story.roll("one")
+        control_plane = story.plane.pid
+        (engine,) = [pid for name, pid in story.plane.program_pids().items() if "/engine" in name]
+        disk.fill()
+
+        kill_process(engine)
+        await SystemClock().sleep(3)
+        disk.free()
+        await story.serves_again(engine)
+
+        assert await is_served(story)
+        assert story.plane.pid == control_plane
         assert half_done(story) == []

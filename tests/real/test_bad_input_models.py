@@ -134,7 +134,7 @@ async def is_served(story: Story) -> bool:
 def leftovers(story: Story) -> list[Path]:
     """Return what downloads have left behind, and what escaped."""
     cache = story.plane.data / "clusters" / "c1" / NAMESPACE / "server" / "cache"
-    half = list((cache / ".tmp").glob("*"))
+    half = list((cache / "tmp").glob("*"))
     return [*half, *story.folder.rglob("evil"), *cache.rglob("readme.txt")]
 
 

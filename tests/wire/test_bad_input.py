@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from maserve.apiserver import ApiServer
+from maserve.base.errors import Unavailable
 from maserve.base.keys import Key
 from maserve.client import Client
 from maserve.resource import to_yaml
+from maserve.store.sqlite import SqliteStore
+from maserve.store.sqlite.database import Transaction
 from maserve.testing.resources import a_deployment, a_model, a_project, an_inference_server
 from maserve.wire import v2
 
@@ -167,3 +170,20 @@ async def test_a_deployment_may_come_before_what_it_names(
     assert (code, err) == (0, [])
     (stored,) = await client.list(v2.Deployment)
     assert stored.spec.inference_server.name == "later"
+
+
+async def test_what_the_server_itself_cannot_do_now_is_told_in_its_words(
+    store: SqliteStore, client: Client
+) -> None:
+    await store._database.read(_allow_no_growth)
+    bulky = a_model()
+    bulky.spec.description = "x" * 1_000_000
+    with pytest.raises(Unavailable) as caught:
+        await client.create(bulky)
+    assert str(caught.value).startswith("failed to create API object. namespace: demo, name: m1: ")
+    assert "store.db: the disk is full: free some space, nothing was written" in str(caught.value)
+
+
+def _allow_no_growth(transaction: Transaction) -> None:
+    (pages,) = transaction.connection.execute("PRAGMA page_count").fetchone()
+    transaction.connection.execute(f"PRAGMA max_page_count = {pages}")

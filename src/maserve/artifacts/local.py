@@ -1,5 +1,6 @@
 """Artifacts in this machine's own files."""
 
+import errno
 import os
 import stat
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,7 @@ from maserve.artifacts.worker import Cancel, CancelableWorker
 from maserve.base.errors import Denied, Error, Invalid, NotFound, Problem, Unavailable
 
 _CHUNK_BYTES = 4 * 1024 * 1024
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LocalTree:
@@ -95,6 +97,8 @@ def _copy(uri: ArtifactUri, source: Path, into: Path, on_bytes: OnBytes, cancel:
                 file.write(chunk)
                 on_bytes(len(chunk))
     except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise Unavailable(f"{uri}: {into}: {error.strerror}; free some space") from error
         raise _translated(error, uri) from error
 
 

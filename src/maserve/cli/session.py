@@ -83,7 +83,7 @@ def explain(error: Error) -> str:
     """Return an error as one line that ends with the next step where there is one."""
     text = " ".join(str(error).split())
     match error:
-        case Unavailable():
+        case Unavailable() if not text.startswith("failed to "):
             return f"{text}; --api-address or MASERVE_API_ADDRESS names another API server"
         case NotFound():
             return f"{text}; `maserve get {error.kind} -A` lists those there are"

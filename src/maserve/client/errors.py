@@ -1,5 +1,7 @@
 """From gRPC statuses back to our errors."""
 
+import re
+
 import grpc
 
 from maserve.base.errors import (
@@ -25,6 +27,8 @@ _TEXT_ERRORS: dict[grpc.StatusCode, type[Denied] | type[Unsupported]] = {
     grpc.StatusCode.UNAUTHENTICATED: Denied,
     grpc.StatusCode.UNIMPLEMENTED: Unsupported,
 }
+_SERVERS_OWN = re.compile(r"failed to \w+ API object")
+"""How the API server begins what it says itself; all else is said by the way to it."""
 
 
 class ServerFault(Error):
@@ -48,6 +52,8 @@ def translate(error: grpc.aio.AioRpcError, *, kind: str, key: Key, address: str)
         return Invalid(*(Problem("", part) for part in text.split("; ")))
     if code in _TEXT_ERRORS:
         return _TEXT_ERRORS[code](text)
+    if code is grpc.StatusCode.UNAVAILABLE and _SERVERS_OWN.match(text):
+        return Unavailable(text)
     if code is grpc.StatusCode.UNAVAILABLE:
         return Unavailable(
             f"the API server cannot be reached: is maserve up running at {address}? ({text})"

@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -119,7 +120,8 @@ def _fail(text: str) -> NoReturn:
 
 def _say(text: str) -> None:
     now = SystemClock().now().astimezone()
-    print(f"{now:%H:%M:%S} {text}", flush=True)
+    with suppress(OSError):  # a full disk or a closed terminal behind stdout ends nothing
+        print(f"{now:%H:%M:%S} {text}", flush=True)
 
 
 def _read_config(path: Path | None) -> str:

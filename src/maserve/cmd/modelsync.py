@@ -23,6 +23,7 @@ from maserve.base.keys import ReplicaName
 from maserve.base.tasks import run_until
 from maserve.cmd.engineload import GrpcLoad
 from maserve.host.http import HttpClient
+from maserve.host.logs import lossy
 from maserve.modelsync import ModelSync, SyncSettings, TritonEngine
 from maserve.modelsync.settings import STATUS_FILE
 
@@ -202,7 +203,7 @@ def _configure_logs() -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(20),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=lossy(sys.stderr.fileno())),
     )
 
 

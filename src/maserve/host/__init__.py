@@ -16,7 +16,7 @@ from maserve.host.files import (
     write_json,
 )
 from maserve.host.http import Answer, HttpClient
-from maserve.host.logs import cap_log, log_size_bytes, read_log_from, tail_log
+from maserve.host.logs import cap_log, log_size_bytes, lossy, read_log_from, tail_log
 from maserve.host.ports import LOOPBACK, PortBook
 from maserve.host.proc import memory_bytes
 from maserve.host.process import Exit, Process
@@ -46,6 +46,7 @@ __all__ = [
     "remove_file",
     "remove_tree",
     "tail_log",
+    "lossy",
     "cap_log",
     "read_log_from",
     "log_size_bytes",

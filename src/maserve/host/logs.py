@@ -1,7 +1,10 @@
 """Log files of supervised programs: bounded, and readable from their end."""
 
 import os
+from contextlib import suppress
+from io import TextIOBase
 from pathlib import Path
+from typing import TextIO, cast
 
 _BLOCK = 64 * 1024
 
@@ -55,3 +58,20 @@ def cap_log(path: Path, limit_bytes: int) -> bool:
             target.write(block)
     os.truncate(path, 0)
     return True
+
+
+def lossy(descriptor: int) -> TextIO:
+    """Return a file for log lines: those that a full disk refuses are lost, and nothing else is."""
+    return cast(TextIO, _Lossy(descriptor))
+
+
+class _Lossy(TextIOBase):
+    """Keeps nothing back: what could not be written must not fail the next write, or the end."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            os.write(self._descriptor, text.encode(errors="replace"))
+        return len(text)
