@@ -121,7 +121,7 @@ async def try_again(story: Story, model: str) -> None:
     """Do what the message says, and wait until the model is live."""
     deployment = await story.client.get(v2.Deployment, DEPLOYMENT)
     deployment.metadata.annotations[RETRY] = "1"
-    await story.client.update(deployment)
+    await story.client.apply(deployment)
     await story.until(lambda now: is_complete(now, model))
 
 
