@@ -6,7 +6,7 @@ Each check returns what is wrong as sentences; an empty list means all is well.
 from maserve.backends import LoadState
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.deployment.keys import current, server_name
-from maserve.deployment.stock.placement import snapshot_of
+from maserve.deployment.stock.placement import snapshot_of, still_wanted
 from maserve.modelconfig import Entry, Phase, find_entry
 from maserve.resource import names
 from maserve.resource.metadata import is_deleting
@@ -17,16 +17,23 @@ from maserve.wire import v2
 _MODEL_PREFIX = "/v2/models/"
 
 
+class Violation(BaseException):
+    """A safety rule is broken.
+
+    No `Exception`: a controller's worker must not take it for trouble of its own and go on.
+    """
+
+
 def find_violations(sim: Simulation) -> list[str]:
     """Return every broken safety rule."""
     return [*routed_but_not_loaded(sim), *served_but_not_routed(sim)]
 
 
 def check(sim: Simulation, when: str) -> None:
-    """Raise AssertionError naming every broken rule and when it was found."""
+    """Raise `Violation` naming every broken rule and when it was found."""
     violations = find_violations(sim)
     if violations:
-        raise AssertionError(f"after {when}: {'; '.join(violations)}")
+        raise Violation(f"after {when}: {'; '.join(violations)}")
 
 
 def routed_but_not_loaded(sim: Simulation) -> list[str]:
@@ -63,7 +70,7 @@ def served_but_not_routed(sim: Simulation) -> list[str]:
             wrong.append(f"{name} serves {current(deployment)} but the gateway has no rule")
         wrong += [
             f"{name} serves {current(deployment)} but {target.cluster_id} has no rule"
-            for target in snapshot_of(deployment)
+            for target in still_wanted(snapshot_of(deployment), sim.server(server))
             if not _has_rule(
                 traffic_rules(sim, server, ClusterId(target.cluster_id)),
                 names.traffic_path(server.name, name),

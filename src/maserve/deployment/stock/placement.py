@@ -31,6 +31,20 @@ def backend_type(deployment: v2.Deployment) -> v2.BackendType:
     return v2.BackendType(value or v2.BACKEND_TYPE_TRITON)
 
 
+def still_wanted(
+    snapshot: tuple[v2.ClusterTarget, ...], server: v2.InferenceServer | None
+) -> tuple[v2.ClusterTarget, ...]:
+    """Return the snapshot without the clusters that the server's spec no longer names.
+
+    Their replicas and configs go with the server's own cleanup, so no step can wait for them. A
+    server that is gone, or that names none of them, changes nothing: no cluster is never "all".
+    """
+    if server is None:
+        return snapshot
+    named = {target.cluster_id for target in server.spec.cluster_targets}
+    return tuple(target for target in snapshot if target.cluster_id in named) or snapshot
+
+
 def everywhere(
     deployment: v2.Deployment, server: v2.InferenceServer | None
 ) -> tuple[v2.ClusterTarget, ...]:

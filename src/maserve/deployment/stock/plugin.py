@@ -19,7 +19,7 @@ from maserve.deployment.keys import (
 )
 from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestContext
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
-from maserve.deployment.stock.placement import backend_type, snapshot_of
+from maserve.deployment.stock.placement import backend_type
 from maserve.deployment.stock.ports import Actor, Ports
 from maserve.deployment.stock.rollback.restored import Restored
 from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
@@ -33,7 +33,7 @@ from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
 from maserve.deployment.stock.rollout.soak import Soak
 from maserve.deployment.stock.rollout.traffic import Traffic
 from maserve.deployment.stock.rollout.validated import Validated
-from maserve.deployment.stock.site import Site, site_of
+from maserve.deployment.stock.site import Site, list_placed
 from maserve.deployment.stock.stage import parse_stage
 from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.deployment.stock.strategy import pace_of
@@ -51,7 +51,7 @@ class StockPlugin:
     async def rollout_plugin(self, deployment: v2.Deployment) -> Conditions:
         ports = self._ports
         pace = pace_of(deployment, ports.settings)
-        sites = self._sites(deployment)
+        sites = await list_placed(ports, deployment)
         actors: list[Actor] = [Validated(ports), AssetsPrepared(ports), PlacementPrepared(ports)]
         for site in sites:
             if pace.canary:
@@ -65,7 +65,9 @@ class StockPlugin:
         return ActorList[v2.Deployment](actors)
 
     async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:
-        actors: list[Actor] = [Restored(site) for site in self._sites(deployment)]
+        actors: list[Actor] = [
+            Restored(site) for site in await list_placed(self._ports, deployment)
+        ]
         return ActorList[v2.Deployment]([*actors, RollbackComplete(self._ports)])
 
     def cleanup_plugin(self) -> Conditions:
@@ -84,7 +86,7 @@ class StockPlugin:
         verdict = await self._ports.gate.judge(
             self._ports.backends.get(backend_type(deployment)),
             Key(deployment.metadata.namespace, server_name(deployment)),
-            snapshot_of(deployment),
+            tuple(site.target for site in await list_placed(self._ports, deployment)),
             deployment.metadata.name,
         )
         if verdict.answer is Answer.UNKNOWN:
@@ -130,9 +132,6 @@ class StockPlugin:
             again = f"to try {candidate(deployment)} again, change the annotation {RETRY}"
             deployment.status.message = f"{deployment.status.message}; {again}"
 
-    def _sites(self, deployment: v2.Deployment) -> tuple[Site, ...]:
-        return tuple(site_of(self._ports, deployment, target) for target in snapshot_of(deployment))
-
     async def _judge_state(
         self, observability: ObservabilityContext, deployment: v2.Deployment
     ) -> v2.DeploymentState:
@@ -140,7 +139,7 @@ class StockPlugin:
 
         Trouble in asking keeps the old state.
         """
-        sites = self._sites(deployment)
+        sites = await list_placed(self._ports, deployment)
         if not sites:
             return v2.DEPLOYMENT_STATE_UNHEALTHY
         try:

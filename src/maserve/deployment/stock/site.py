@@ -11,7 +11,12 @@ from maserve.backends import Backend, LoadReport
 from maserve.base.errors import Denied, Error, NotFound
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.deployment.keys import server_name
-from maserve.deployment.stock.placement import backend_type, everywhere
+from maserve.deployment.stock.placement import (
+    backend_type,
+    everywhere,
+    snapshot_of,
+    still_wanted,
+)
 from maserve.deployment.stock.ports import Ports
 from maserve.modelconfig import Entry, Phase, find_entry, promoted
 from maserve.resource import names
@@ -160,6 +165,20 @@ def site_of(ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget) -
         deployment_name=deployment.metadata.name,
         backend=ports.backends.get(backend_type(deployment)),
     )
+
+
+async def list_placed(ports: Ports, deployment: v2.Deployment) -> tuple[Site, ...]:
+    """Return the places of the snapshot that the server still has, in order.
+
+    A server that cannot be read changes nothing.
+    """
+    key = Key(deployment.metadata.namespace, server_name(deployment))
+    try:
+        server = await ports.store.find(v2.InferenceServer, key)
+    except Error:
+        server = None
+    targets = still_wanted(snapshot_of(deployment), server)
+    return tuple(site_of(ports, deployment, target) for target in targets)
 
 
 async def list_sites(ports: Ports, deployment: v2.Deployment) -> tuple[Site, ...]:

@@ -1,0 +1,65 @@
+"""The safety rules do notice what they are there for."""
+
+import pytest
+
+from maserve.base.keys import ClusterId, Key
+from maserve.resource import names
+from maserve.routing import RouteId
+from maserve.testing.invariants import Violation, check, find_violations
+from maserve.testing.simulation import Simulation
+from maserve.testing.stories import SERVER, first_rollout, tell, want
+from maserve.testing.taps import Tap
+from maserve.testing.virtually import run_virtually, told
+from maserve.wire import v2
+
+C1 = v2.ClusterTarget(cluster_id="c1")
+
+
+def test_a_model_that_is_routed_but_not_wanted_is_noticed() -> None:
+    async def history() -> list[str]:
+        sim = await told(first_rollout)
+        entry = (sim.model_config.find_entries(SERVER, ClusterId("c1")) or ())[0]
+        await sim.model_config.remove_model_from_config(SERVER, C1, "d", entry.name)
+        return find_violations(sim)
+
+    assert run_virtually(history()) == ["ns/is/d in c1 is routed to m1, which is not required"]
+
+
+def test_a_ready_replica_without_the_routed_model_is_noticed() -> None:
+    async def history() -> list[str]:
+        sim = await told(first_rollout)
+        replica = sim.world.groups[SERVER, ClusterId("c1")][0]
+        replica.models.clear()
+        replica.required.clear()
+        return find_violations(sim)
+
+    assert run_virtually(history()) == [
+        "ns/is/d in c1 is routed to m1, triton-is-c1-0 lacks it",
+    ]
+
+
+def test_a_served_model_without_a_route_is_noticed() -> None:
+    async def history() -> list[str]:
+        sim = await told(first_rollout)
+        key = Key("ns", names.traffic_route("is"))
+        await sim.routes.delete(C1, RouteId(cluster=ClusterId("c1"), key=key))
+        return find_violations(sim)
+
+    assert run_virtually(history()) == ["d serves m1 but c1 has no rule"]
+
+
+def test_nothing_in_a_control_plane_can_swallow_a_broken_rule() -> None:
+    async def history() -> None:
+        sim = await told(first_rollout)
+        sim.world.groups[SERVER, ClusterId("c1")][0].required.clear()
+        sim.world.groups[SERVER, ClusterId("c1")][0].models.clear()
+
+        async def story(each: Simulation) -> None:
+            await want(each, "m2")
+            await each.clock.sleep(10)
+
+        await tell(sim, story, Tap(lambda when: check(sim, when)))
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        run_virtually(history())
+    assert caught.group_contains(Violation)
