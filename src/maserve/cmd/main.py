@@ -83,6 +83,8 @@ def down(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
     from maserve.cmd.up import run_down
 
     settings = Settings(data_dir=data_dir.expanduser().absolute())
+    if not settings.data_dir.is_dir():
+        _fail(f"--data-dir: there is no folder {settings.data_dir}")
     with _or_exit(lambda: open_log(settings.data_dir, settings.logs)):
         _run(run_down(settings, _say))
 

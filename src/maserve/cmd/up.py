@@ -25,6 +25,8 @@ from maserve.host import DataFolder, FolderLock, Supervisor, find_json, write_js
 from maserve.runtime import AlwaysLeader, Manager, ManagerSettings
 from maserve.store import Store
 
+_GATEWAY = "gatewayAddress"
+
 
 async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None = None) -> None:
     """Serve until SIGINT or SIGTERM, then stop gracefully.
@@ -48,9 +50,11 @@ async def serve_until(
     with _locked(home) as lock:
         await _check_addresses(settings)
         lock.publish(settings.api_address)
-        write_json(home.settings_file, {"gatewayAddress": settings.gateway_address})
         async with _container(modules, settings, say) as container:
-            await container.get(Store)  # one that cannot be used fails before anything is started
+            # What cannot be used fails here, before anything is started or written.
+            await container.get(Store)
+            await container.get(DataPlane)
+            write_json(home.settings_file, {_GATEWAY: settings.gateway_address})
             await _serve(container, modules, settings, stop, say)
             if settings.keep_running:
                 say("replicas and gateway keep running; `maserve down` ends them")
@@ -71,11 +75,12 @@ async def run_down(settings: Settings, say: Say) -> None:
         os.kill(holder, signal.SIGTERM)
         await _until_free(home)
         say("it has stopped")
-    known = find_json(home.settings_file)
-    if not isinstance(known, dict):
-        say(f"nothing has run on {settings.data_dir}")
+    if not any(home.processes.glob("*")):
+        say(f"nothing runs on {settings.data_dir}")
         return
-    settings = replace(settings, gateway_address=known["gatewayAddress"])
+    known = find_json(home.settings_file)
+    address = known.get(_GATEWAY) if isinstance(known, dict) else None
+    settings = replace(settings, gateway_address=address or settings.gateway_address)
     with home.lock():
         async with _container(options(), settings, say) as container:
             await _end_data_plane(container, say)
