@@ -14,8 +14,8 @@ from rich.console import Console
 
 SERVES = """
 import signal, sys, time
-print("12:00:00 ready  api here", flush=True)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(print("12:00:01 stopped", flush=True)))
+print("12:00:00 ready  api here", flush=True)
 time.sleep(60)
 """
 REFUSES = 'print("error: data folder is in use"); raise SystemExit(1)'
