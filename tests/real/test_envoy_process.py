@@ -10,11 +10,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from maserve.base.clock import SystemClock
 from maserve.base.errors import Invalid, Unavailable
 from maserve.envoy import EnvoySettings
-from maserve.envoy import end_envoy as drain_and_end
-from maserve.host import Supervisor, write_json
+from maserve.host import write_json
 from maserve.testing.envoy_rig import (
     DISCOVERY,
     EAST,
@@ -205,17 +203,6 @@ async def test_clean_stop_lets_a_request_in_flight_end(
             await asyncio.sleep(0.2)
             await rig.plane.stop()
         assert request.result().status == 200
-
-
-async def test_envoy_of_an_earlier_life_is_ended_without_taking_it_over(
-    folder: Path, replica: StubReplica
-) -> None:
-    async with one_life(folder) as rig:
-        await serve(rig, {EAST: [replica]}, model="m")
-        settings = rig.settings
-    async with Supervisor(folder / "processes", clock=SystemClock()) as supervisor:
-        await drain_and_end(settings, supervisor=supervisor, clock=SystemClock())
-        assert supervisor.find("envoy") is None
 
 
 async def test_stopped_envoy_is_not_started_again(tmp_path: Path) -> None:

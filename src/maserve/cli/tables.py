@@ -39,8 +39,9 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the rows, headings first, as lines; nothing when there are only headings."""
     if len(rows) < 2:
         return []
-    shape = layout(rows)
-    return [shape.line(row) for row in rows]
+    flat = [[" ".join(cell.split()) for cell in row] for row in rows]
+    shape = layout(flat)
+    return [shape.line(row) for row in flat]
 
 
 def headings(kind: type[Resource], *, with_namespace: bool) -> tuple[str, ...]:

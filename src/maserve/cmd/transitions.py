@@ -33,4 +33,4 @@ class TellingRecorder:
 
     def _tell(self, resource: Resource, reason: str, message: str) -> None:
         kind = kind_of(resource).name
-        self._teller.say(f"{kind} {key_of(resource)}: {reason}: {message}")
+        self._teller.say(f"{kind} {key_of(resource)}: {reason}: {' '.join(message.split())}")

@@ -5,7 +5,7 @@ when the running Envoy has acknowledged; only inference paths pass; Envoy outliv
 plane. Knows services, routes and clusters, no resource of ours.
 """
 
-from maserve.envoy.dataplane import DataPlane, Ports, end_envoy
+from maserve.envoy.dataplane import DataPlane, Ports
 from maserve.envoy.manifest import NAMESPACE_HEADER
 from maserve.envoy.state import RouteState
 from maserve.envoy.swap import Rejected
@@ -13,7 +13,6 @@ from maserve.envoy.types import Address, EnvoySettings, RouteRef, RouteRule
 
 __all__ = [
     "DataPlane",
-    "end_envoy",
     "EnvoySettings",
     "Ports",
     "RouteRef",

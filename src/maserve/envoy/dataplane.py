@@ -277,21 +277,5 @@ class DataPlane:
         return port
 
 
-async def end_envoy(settings: EnvoySettings, *, supervisor: Supervisor, clock: Clock) -> None:
-    """Drain and end an Envoy that an earlier life has left running, without taking it over."""
-    socket = Layout(settings.folder).admin_socket(Path(tempfile.gettempdir()))
-    async with HttpClient(socket=socket) as http:
-        process = EnvoyProcess(
-            settings,
-            admin_socket=socket,
-            supervisor=supervisor,
-            admin=Admin(http),
-            clock=clock,
-            rng=random.Random(0),  # noqa: S311 - only spreads restarts, of which there are none
-        )
-        process.adopt()
-        await process.stop()
-
-
 def _owner(cluster: ClusterId) -> str:
     return f"envoy cluster {cluster}"

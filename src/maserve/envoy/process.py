@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -107,6 +108,7 @@ class EnvoyProcess:
         if self.pid is not None:
             await self._drain()
         await self._supervisor.terminate(PROGRAM, grace_s=_KILL_AFTER_S)
+        remove_socket(self._admin_socket, keep=self._settings.folder)
         self._process = None
         self.epoch += 1
 
@@ -158,6 +160,14 @@ def check_address_free(address: Address, setting: str) -> None:
         except OSError as error:
             what = "is in use" if error.errno == errno.EADDRINUSE else f"fails: {error.strerror}"
             raise Invalid(Problem(setting, f"{address} {what}; choose another one")) from error
+
+
+def remove_socket(path: Path, *, keep: Path) -> None:
+    """Remove the admin socket of an Envoy that has ended, and its folder unless that is `keep`."""
+    path.unlink(missing_ok=True)
+    if path.parent != keep:
+        with suppress(OSError):
+            path.parent.rmdir()
 
 
 def ensure_socket_folder(folder: Path) -> None:

@@ -70,5 +70,9 @@ def _row_state(row: IndexRow) -> tuple[LoadState, str]:
 def _parse_row(row: object) -> IndexRow:
     if not isinstance(row, dict) or not row.get("name"):
         raise Unavailable("repository index has a row without a name")
-    texts = {key: str(row.get(key) or "") for key in ("name", "version", "state", "reason")}
+    # One line each: a reason may be a whole traceback, and people read it in tables and sentences.
+    texts = {
+        key: " ".join(str(row.get(key) or "").split())
+        for key in ("name", "version", "state", "reason")
+    }
     return IndexRow(**texts)

@@ -147,7 +147,7 @@ def _amount(row: SyncRow) -> str:
 def _parse_row(row: Mapping[str, Any]) -> SyncRow:
     return SyncRow(
         state=str(row.get("state") or ""),
-        reason=str(row.get("reason") or ""),
+        reason=" ".join(str(row.get("reason") or "").split()),
         permanent=row.get("permanent") is True,
         bytes_done=_count(row.get("bytes_done")),
         bytes_total=_count(row.get("bytes_total")),
