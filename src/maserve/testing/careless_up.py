@@ -2,9 +2,10 @@
 
     python -m maserve.testing.careless_up up --data-dir DIR ...
 
-The wiring is the stock list plus one module, as an extension author would write it: its backend
-says of every model that every replica has it, so that routes are flipped before models are loaded.
-Set `modelSync.unloadGrace` to 0 to switch off the drain as well.
+The wiring is the stock list plus one module, as an extension author would write it. Its backend
+says of every model that every replica has it, so that routes are flipped before models are loaded;
+its probe never asks from outside who answers. Set `modelSync.unloadGrace` to 0 to switch off the
+drain as well.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from maserve.cmd.controllermgr import options
 from maserve.cmd.settings import Settings, parse_settings
 from maserve.cmd.up import run_up
 from maserve.cmd.wiring import Module
+from maserve.routing import TrafficProbe
 from maserve.wire import v2
 
 
@@ -54,15 +56,28 @@ class BelievingBackend:
         return replace(report, rows=rows)
 
 
+class BlindProbe:
+    """Never asks who answers."""
+
+    async def find_answering_model(
+        self, _target: v2.ClusterTarget, _server: Key, _deployment: str
+    ) -> str | None:
+        return None
+
+
 def believing(backends: BackendRegistry) -> BackendRegistry:
     return BackendRegistry(
         {kind: BelievingBackend(backends.get(kind)) for kind in backends.types()}
     )
 
 
+def blind(_probe: TrafficProbe) -> TrafficProbe:
+    return BlindProbe()
+
+
 def careless_options() -> Sequence[Module]:
-    """Return the stock wiring with a backend that believes."""
-    return (*options(), Module(name="no verification", decorate=(believing,)))
+    """Return the stock wiring with a backend that believes and a blind probe."""
+    return (*options(), Module(name="no verification", decorate=(believing, blind)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -167,10 +167,17 @@ class Story:
                 await SystemClock().sleep(0.05)
 
     async def only_loaded(self, *models: str) -> None:
-        """Wait until every replica has just these models: the old ones are really gone."""
-        async with asyncio.timeout(WAIT_S):
-            while set((await self.loaded()).values()) != {models}:
-                await SystemClock().sleep(0.05)
+        """Wait until every replica has just these models: the old ones are really gone.
+
+        Raises `TimeoutError` saying what each replica has instead.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        try:
+            async with asyncio.timeout(WAIT_S):
+                while set((found := await self.loaded()).values()) != {models}:
+                    await SystemClock().sleep(0.05)
+        except TimeoutError as error:
+            raise TimeoutError(f"not only {models} is loaded in time: {found}") from error
 
     @property
     def url(self) -> str:
