@@ -157,12 +157,17 @@ class Story:
         return [r.cluster_id for r in view.routes if r.live and r.rewrite_path.endswith(ends)]
 
     async def serves_again(self, dead_pid: int) -> None:
-        """Wait until another process has taken the place of a dead one and everything is ready."""
+        """Wait until another process has taken the place of a dead one and all admit traffic.
+
+        A replica is ready a moment before the data plane has acknowledged it; only a cluster that
+        is SERVING has both.
+        """
         async with asyncio.timeout(WAIT_S):
             while True:
                 view = await self.server_view()
                 replicas = [one for cluster in view.clusters for one in cluster.replicas]
-                if all(one.ready and one.pid not in (0, dead_pid) for one in replicas):
+                is_back = all(one.ready and one.pid not in (0, dead_pid) for one in replicas)
+                if is_back and all(cluster.state == "SERVING" for cluster in view.clusters):
                     return
                 await SystemClock().sleep(0.05)
 
