@@ -79,7 +79,7 @@ class Rollout:
 
 def fake_engine(_real: Engine) -> Engine:
     """Stand in for Triton: a program with its interface that loads in no time."""
-    return FakeEngine()
+    return FakeEngine(with_grpc=True)
 
 
 FAKE = Module(name="engine that loads in no time", decorate=(fake_engine,))

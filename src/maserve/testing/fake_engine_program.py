@@ -49,9 +49,8 @@ class FakeModels:
         return {**row, "reason": reason} if reason else row
 
 
-def serve(port: int, repository: Path) -> None:
+def serve(port: int, models: FakeModels) -> None:
     """Answer on loopback until SIGTERM."""
-    models = FakeModels(repository)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -59,7 +58,7 @@ def serve(port: int, repository: Path) -> None:
         def do_GET(self) -> None:
             name = self.path.removeprefix("/v2/models/").removesuffix("/ready")
             health = self.path.startswith("/v2/health/")
-            self._answer(200 if health or models.is_ready(name) else 400, {})
+            self._answer(200 if health or models.is_ready(name) else 400, {"name": name})
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -94,4 +93,4 @@ def serve(port: int, repository: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), Path(sys.argv[2]))
+    serve(int(sys.argv[1]), FakeModels(Path(sys.argv[2])))
