@@ -160,7 +160,7 @@ async def measure(clusters: int, rollouts: int, extra: Sequence[Module] = ()) ->
         await roll(client, home, "digits-v2")
         measured = []
         for number in range(rollouts):
-            await clock_sleep(1.5)  # the old model's grace ends, so that every load is a real one
+            await clock_sleep(4.0)  # the old model is unloaded: none is loaded while it still goes
             measured.append(await roll(client, home, f"digits-v{1 + number % 2}"))
         return measured
 
