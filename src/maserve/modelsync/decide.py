@@ -167,7 +167,10 @@ def _readiness(world: World) -> tuple[Readiness | None, frozenset[ModelName] | N
     if first is not None and (world.engine is None or (first & serving) - ready):
         return None, first
     before = world.readiness.required if world.readiness else ()
-    required = (set(before) & serving) | ready
+    # A model that was loaded here once stays required when the engine has restarted without it: it
+    # may have been promoted, and routed to, since the file was written.
+    once_loaded = serving & world.applied.keys()
+    required = (set(before) & serving) | ready | once_loaded
     return Readiness(required=_sorted(required), pending=_sorted(serving - required)), None
 
 

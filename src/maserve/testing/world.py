@@ -45,6 +45,7 @@ class FakeReplica:
     template: str
     models: dict[ModelName, FakeModel] = field(default_factory=dict)
     required: set[ModelName] = field(default_factory=set)
+    once_loaded: set[ModelName] = field(default_factory=set)
     synced: bool = False
     draining_until: datetime | None = None
     restarts: int = 0
@@ -206,7 +207,9 @@ class FakeWorld:
         loaded = {n for n, m in replica.models.items() if m.state is LoadState.READY}
         replica.synced = replica.synced or serving <= loaded
         if replica.synced:
-            replica.required = (replica.required | (serving & loaded)) & serving
+            # What was loaded here once stays required when the engine restarts without it.
+            replica.once_loaded = (replica.once_loaded | loaded) & wanted
+            replica.required = (replica.required | replica.once_loaded) & serving
 
     def _want(self, replica: FakeReplica, name: ModelName, now: datetime) -> None:
         model = replica.models.get(name)

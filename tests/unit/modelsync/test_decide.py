@@ -204,6 +204,9 @@ def test_only_contents_nobody_needs_are_released() -> None:
             replace(WANTED, readiness=Readiness()), (), (M,), id="not required before it is ready"
         ),
         pytest.param(replace(LOADED, engine={}), (M,), (), id="stays when the engine restarts"),
+        pytest.param(
+            replace(LOADED, engine={}, readiness=Readiness()), (M,), (), id="promoted in a restart"
+        ),
         pytest.param(replace(LOADED, engine=None), (M,), (), id="stays when it does not answer"),
         pytest.param(replace(LOADED, wanted={}), (), (), id="dropped as soon as unwanted"),
         pytest.param(
