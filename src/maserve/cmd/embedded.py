@@ -25,6 +25,7 @@ from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key
 from maserve.cmd.inspector import LocalInspector
 from maserve.cmd.parts import Parts, ServerChanged
+from maserve.cmd.serving import ServerInformer
 from maserve.cmd.settings import Settings
 from maserve.cmd.transitions import Teller, TellingRecorder
 from maserve.cmd.wiring import Module
@@ -40,12 +41,13 @@ from maserve.host import (
     Worker,
     clean_environment,
 )
+from maserve.inferenceserver import record_local_clusters
 from maserve.modelconfig import ModelConfigProvider
 from maserve.modelconfig.file import FileModelConfigProvider
 from maserve.routing import Manager as RoutingManager
 from maserve.routing import TrafficProbe
 from maserve.routing.local import LocalRoutingManager, LocalTrafficProbe
-from maserve.runtime import EventRecorder, EventSettings, LoggingRecorder
+from maserve.runtime import EventRecorder, EventSettings, LoggingRecorder, Transition
 from maserve.store import Store
 from maserve.store.sqlite import SqliteStore
 from maserve.wire import v2
@@ -281,6 +283,20 @@ def run_parts(
     parts.clients += [programs, plane, triton, events]
 
 
+def tell_local_clusters(servers: ServerInformer, recorder: EventRecorder) -> None:
+    """Say on each server, once a spec, that kubernetes connections mean local groups here."""
+
+    def handle(transition: Transition[v2.InferenceServer]) -> None:
+        old, new = transition.old, transition.new
+        if new is None or (old and old.metadata.generation == new.metadata.generation):
+            return
+        named = (t.cluster_id for t in new.spec.cluster_targets if t.HasField("kubernetes"))
+        if clusters := tuple(named):
+            record_local_clusters(recorder, new, clusters)
+
+    servers.subscribe(handle)
+
+
 def modelsync_command(settings: Settings, launch: ModelSyncLaunch) -> Command:
     """Build the command line of the model-sync process beside one replica."""
     argv = (
@@ -326,6 +342,6 @@ MODEL_CONFIG = Module(name="model config", provide=(model_config,))
 ROUTING = Module(name="routing", provide=(routes, probe, http))
 ENDPOINTS = Module(name="endpoints", provide=(provider, publisher))
 ARTIFACTS = Module(name="artifacts", provide=(artifact_check,))
-PROCESSES = Module(name="processes", invoke=(run_parts,))
+PROCESSES = Module(name="processes", invoke=(run_parts, tell_local_clusters))
 INSPECTION = Module(name="inspection", provide=(inspector,))
 API_SERVER = Module(name="api server", provide=(extensions, api_server))
