@@ -51,8 +51,10 @@ def test_a_served_model_without_a_route_is_noticed() -> None:
 def test_nothing_in_a_control_plane_can_swallow_a_broken_rule() -> None:
     async def history() -> None:
         sim = await told(first_rollout)
-        sim.world.groups[SERVER, ClusterId("c1")][0].required.clear()
-        sim.world.groups[SERVER, ClusterId("c1")][0].models.clear()
+        replica = sim.world.groups[SERVER, ClusterId("c1")][0]
+        replica.models.clear()
+        replica.required.clear()
+        replica.once_loaded.clear()
 
         async def story(each: Simulation) -> None:
             await want(each, "m2")
