@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import statistics
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -21,6 +20,7 @@ from maserve.cmd.settings import Settings, parse_settings
 from maserve.cmd.up import serve_until
 from maserve.cmd.wiring import Module
 from maserve.testing.fake_engine import FakeEngine
+from maserve.testing.loopback import free_port
 from maserve.wire import v2
 
 NAMESPACE = "bench"
@@ -212,7 +212,7 @@ def _loads(home: Path) -> list[Load]:
 
 
 def _settings(home: Path) -> Settings:
-    api, gateway, metrics = (f"127.0.0.1:{_free_port()}" for _ in range(3))
+    api, gateway, metrics = (f"127.0.0.1:{free_port()}" for _ in range(3))
     return parse_settings(
         SETTINGS,
         data_dir=home,
@@ -222,9 +222,3 @@ def _settings(home: Path) -> Settings:
         storage_variables={},
         keep_running=False,
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 
 from maserve.backends import BackendRegistry
 from maserve.base.clock import Clock
-from maserve.base.errors import NotFound
 from maserve.base.keys import ClusterId, Key
 from maserve.base.tasks import run_until
 from maserve.cmd import serving
@@ -28,6 +27,7 @@ from maserve.routing import Manager as RoutingManager
 from maserve.routing import TrafficProbe
 from maserve.runtime import AlwaysLeader, EventRecorder, Manager, ManagerSettings
 from maserve.store import Store
+from maserve.testing.artifacts_fake import FakeArtifacts
 from maserve.testing.backend_fake import FakeBackend
 from maserve.testing.clock import LoopClock
 from maserve.testing.endpoints_fake import FakeProvider, FakePublisher
@@ -48,17 +48,6 @@ SERVING = (
     serving.INFERENCE_SERVER,
 )
 """The stock serving modules: the same ones a real control plane runs."""
-
-
-class FakeArtifacts:
-    """Says that every artifact is there, but those in `missing`."""
-
-    def __init__(self) -> None:
-        self.missing: set[str] = set()
-
-    async def check(self, storage_path: str) -> None:
-        if storage_path in self.missing:
-            raise NotFound("artifact", storage_path)
 
 
 @dataclass(kw_only=True)
