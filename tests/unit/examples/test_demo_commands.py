@@ -13,10 +13,11 @@ from examples.demo.traces import list_processes
 from rich.console import Console
 
 SERVES = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(print("12:00:01 stopped", flush=True)))
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print("12:00:00 ready  api here", flush=True)
-time.sleep(60)
+signal.sigwait({signal.SIGTERM})
+print("12:00:01 stopped", flush=True)
 """
 REFUSES = 'print("error: data folder is in use"); raise SystemExit(1)'
 ECHOES = 'import sys; print("args", *sys.argv[1:]); print("Thing a/b: step", file=sys.stderr)'
