@@ -138,6 +138,39 @@ async def test_a_failed_route_write_is_retried(
     )
 
 
+async def test_trouble_long_after_the_switch_has_a_budget_of_its_own(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    await served.list_model("m2", Phase.STAGED)
+    actor = Traffic(served.site())
+    await act(actor, deployment)
+    expect_condition(await act(actor, deployment), TRUE)
+    served.advance(2 * BUDGET_S)
+    served.routes.fail_reads = Unavailable("gateway away")
+
+    expect_condition(await act(actor, deployment), UNKNOWN, "TrafficRouteNotReady")
+    served.advance(BUDGET_S - 1)
+    expect_condition(await act(actor, deployment), UNKNOWN, "TrafficRouteNotReady")
+    served.advance(1)
+    expect_condition(await act(actor, deployment), FALSE, "TrafficRoutingTimeout")
+
+
+async def test_trouble_that_has_passed_does_not_count_for_the_next(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    actor = DiscoveryRouting(served.ports)
+    served.routes.fail_writes = Unavailable("gateway away")
+    await act(actor, deployment)
+    served.advance(BUDGET_S - 1)
+    served.routes.fail_writes = None
+    await act(actor, deployment)
+    expect_condition(await act(actor, deployment), TRUE)
+    served.routes.fail_reads = Unavailable("gateway away again")
+    served.advance(1)
+
+    expect_condition(await act(actor, deployment), UNKNOWN, "DiscoveryRouteNotReady")
+
+
 async def test_a_route_that_cannot_be_read_is_retried(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:

@@ -2,7 +2,8 @@
 
 Trouble that a retry may clear is UNKNOWN until the budget, counted from the step's first attempt
 and kept in the condition, is spent; only then FALSE (serving guide, Rollout Configuration;
-behaviour 5.8).
+behaviour 5.8). A step that was done and is not any more begins a new attempt: what happened before
+it was done is not held against it.
 """
 
 from abc import ABC, abstractmethod
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from maserve.base.durations import render_duration
 from maserve.conditions import (
+    TRUE,
     UNKNOWN,
     Progress,
     false_condition,
@@ -43,10 +45,14 @@ class Step(ABC):
         return self._type
 
     async def retrieve(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        was_done = previous.status == TRUE
         try:
-            return await self.look(resource, previous)
+            condition = await self.look(resource, previous)
         except Trouble as trouble:
-            return self.waiting(previous, trouble.text, trouble.reason)
+            condition = self.waiting(previous, trouble.text, trouble.reason)
+        if was_done and condition.status != TRUE and self.budget_s is not None:
+            _stop_clock(condition)
+        return condition
 
     async def run(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         self._start_clock(previous)
@@ -110,3 +116,7 @@ class Step(ABC):
             f"(still failing after {render_duration(self.budget_s)})"
         )
         return self.failed(condition, text, self.timeout_reason)
+
+
+def _stop_clock(condition: api.Condition) -> None:
+    write_progress(condition, replace(read_progress(condition), started_at=0.0))
