@@ -59,7 +59,7 @@ class Supervisor:
         self._log_limit_bytes = log_limit_bytes
         self._worker = Worker("supervisor")
         self._processes: dict[str, Process] = {}
-        self._starting: set[str] = set()
+        self._starting: dict[str, asyncio.Event] = {}
         self._spawned: dict[str, tuple[Record, subprocess.Popen[bytes]]] = {}
 
     async def __aenter__(self) -> Self:
@@ -92,15 +92,18 @@ class Supervisor:
 
         Raises `Exists` when it runs, `Unavailable` when it cannot be started.
         """
-        await self._worker.call(_nothing)  # a start that was cancelled half-way is over now
-        if self.find(program.name) is not None or program.name in self._starting:
+        if program.name in self._starting:
             raise Exists("program", program.name)
-        self._starting.add(program.name)
+        over = self._starting[program.name] = asyncio.Event()
         try:
+            await self._worker.call(_nothing)  # a start that was cancelled half-way is over now
+            if self.find(program.name) is not None:
+                raise Exists("program", program.name)
             await self.settle(program.name)
             await self._worker.call(self._spawn, program)
         finally:
-            self._starting.discard(program.name)
+            del self._starting[program.name]
+            over.set()
         self._collect()
         process = self._processes[program.name]
         log.info("program started", program=program.name, pid=process.pid)
@@ -122,10 +125,11 @@ class Supervisor:
         """End the program: SIGTERM, up to `grace_s`, then SIGKILL for it and all it started.
 
         Returns once nothing of it runs and its record is gone; None if there was no such program.
+        One that is being started is ended too.
         """
-        await self._worker.call(
-            _nothing
-        )  # a start that was cancelled half-way is through after this
+        if starting := self._starting.get(name):
+            await starting.wait()
+        await self._worker.call(_nothing)  # so is one whose start was cancelled half-way
         self._collect()
         process = self._processes.get(name)
         if process is not None and not process.exited.is_set():

@@ -233,3 +233,12 @@ async def test_start_that_is_cancelled_half_way_can_still_be_ended(
 
     assert supervisor.list_running() == ()
     assert list((tmp_path / "processes").glob("*.json")) == []
+
+
+async def test_start_that_is_under_way_is_ended_too(supervisor: Supervisor, tmp_path: Path) -> None:
+    async with asyncio.TaskGroup() as group:
+        started = group.create_task(supervisor.start(a_program(tmp_path)))
+        group.create_task(supervisor.terminate("one", grace_s=3))
+
+    assert started.result().exited.is_set()
+    assert supervisor.list_running() == ()
