@@ -2,7 +2,7 @@
 
 ```
 <cache>/<content>/model/       the verified folder, only ever put here whole, by a rename
-                  artifact.json   where it came from and how much it is
+                  artifact.json   where it came from, and its files with their sizes
                   users/<replica> who uses it: the path of a repository, relative to the cache
 <cache>/tmp/<content>/         a download; its owner holds the lock, so without one it is a leftover
 <cache>/locks/<content>        lock file, never removed
@@ -114,9 +114,8 @@ class Cache:
         """Verify the download and put it in place, together with its marker."""
         temporary = self._folder / _TMP / content
         verify_model_folder(temporary / CONTENT_FOLDER, model)
-        files, size_bytes = _measure(temporary / CONTENT_FOLDER)
-        marker = {"storage_path": storage_path, "files": files, "bytes": size_bytes}
-        write_json(temporary / _MARKER, marker)
+        files = _measure(temporary / CONTENT_FOLDER)
+        write_json(temporary / _MARKER, {"storage_path": storage_path, "files": files})
         _keep_users(self._folder / content / _USERS, temporary / _USERS)
         remove_tree(self._folder / content)  # there is only one here if it was found damaged
         temporary.rename(self._folder / content)
@@ -125,15 +124,18 @@ class Cache:
         verify_model_folder(self._folder / content / CONTENT_FOLDER, model)
 
     def _is_whole(self, content: str) -> bool:
-        """Tell whether all that was downloaded is there; a power cut may have cut files short."""
+        """Tell whether all that was downloaded is there; a power cut may have cut files short.
+
+        More than that may be there: a model that runs leaves bytecode and files of its own.
+        """
         try:
             marker = find_json(self._folder / content / _MARKER)
         except Invalid:
             return False
-        if not isinstance(marker, dict):
+        files = marker.get("files") if isinstance(marker, dict) else None
+        if not isinstance(files, dict):
             return False
-        measured = _measure(self._folder / content / CONTENT_FOLDER)
-        return measured == (marker.get("files"), marker.get("bytes"))
+        return files.items() <= _measure(self._folder / content / CONTENT_FOLDER).items()
 
     def _take(self, content: str) -> None:
         path = self._user_file(content)
@@ -191,7 +193,7 @@ def _names(folder: Path) -> tuple[str, ...]:
         return ()
 
 
-def _measure(folder: Path) -> tuple[int, int]:
-    """Return how many files there are, and their bytes together."""
+def _measure(folder: Path) -> dict[str, int]:
+    """Return the size in bytes of each file, by its path below the folder."""
     files = [Path(root) / name for root, _, names in os.walk(folder) for name in names]
-    return len(files), sum(path.lstat().st_size for path in files)
+    return {str(path.relative_to(folder)): path.lstat().st_size for path in files}
