@@ -6,7 +6,7 @@ import pytest
 
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
-from maserve.deployment.keys import PLACED_ON, TARGET_CLUSTERS, current
+from maserve.deployment.keys import BACKEND_TYPE, PLACED_ON, TARGET_CLUSTERS, current
 from maserve.deployment.noop import register_noop_plugins
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.modelconfig import Phase
@@ -378,6 +378,41 @@ async def test_a_server_made_again_gets_the_model_again(live: ControlRig) -> Non
     await live.run_deployment()
 
     await expect_live(live)
+
+
+async def lose_the_backend(rig: ControlRig) -> None:
+    server = await rig.server()
+    server.spec.backend_type = v2.BACKEND_TYPE_DYNAMO
+    await rig.store.update(server)
+    deployment = await rig.deployment()
+    deployment.metadata.annotations[BACKEND_TYPE] = "BACKEND_TYPE_DYNAMO"
+    await rig.store.update(deployment)
+
+
+async def test_a_deployment_whose_backend_is_gone_can_be_deleted(live: ControlRig) -> None:
+    await lose_the_backend(live)
+    await live.run_deployment(rounds=2)
+    await delete(live)
+
+    await live.run_deployment(rounds=3)
+
+    await expect_gone(live)
+
+
+async def test_a_deployment_whose_backend_is_gone_says_so(live: ControlRig) -> None:
+    server = await live.server()
+    server.spec.backend_type = v2.BACKEND_TYPE_DYNAMO
+    await live.store.update(server)
+    await wish(live, "m2")
+
+    await live.run_deployment()
+
+    deployment = await live.deployment()
+    assert deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
+    assert "InferenceServer ns/is: backend not found for type: BACKEND_TYPE_DYNAMO" in (
+        deployment.status.message
+    )
+    assert live.entries("c1") == live.entries("c2") == {"m1": Phase.SERVING}
 
 
 async def test_a_cluster_added_later_gets_the_model(live: ControlRig) -> None:

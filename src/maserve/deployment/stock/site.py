@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from maserve.backends import Backend, LoadReport
-from maserve.base.errors import Denied, Error, NotFound
+from maserve.base.errors import Denied, Error, NotFound, Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.deployment.keys import server_name
 from maserve.deployment.stock.placement import (
@@ -47,7 +47,7 @@ class Site:
     server: Key
     target: v2.ClusterTarget
     deployment_name: str
-    backend: Backend
+    backend_type: v2.BackendType
 
     @property
     def cluster(self) -> ClusterId:
@@ -101,7 +101,7 @@ class Site:
 
     async def load(self, model: ModelName) -> LoadReport:
         """Return the model's load state on every replica."""
-        asking = self.backend.get_model_status(self.server, self.target, model)
+        asking = self._backend().get_model_status(self.server, self.target, model)
         return await _or_trouble(asking, "ModelStatusCheckFailed")
 
     async def is_routed(self, model: ModelName) -> bool:
@@ -132,6 +132,13 @@ class Site:
         removing = self.ports.routes.remove_rules(self.target, self._route(), self._path())
         await _or_trouble(removing, reason)
 
+    def _backend(self) -> Backend:
+        """Find the backend only where it is needed: without one a cleanup still works."""
+        try:
+            return self.ports.backends.get(self.backend_type)
+        except Unsupported as error:
+            raise Trouble("BackendUnavailable", str(error), permanent=True) from error
+
     async def _is_live_with(self, route: RouteId, rule: Rule) -> bool:
         rules = await self.ports.routes.list_rules(self.target, route)
         return rule in rules and await self.ports.routes.is_live(self.target, route)
@@ -154,16 +161,13 @@ class Site:
 
 
 def site_of(ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget) -> Site:
-    """Build the site of a Deployment in one cluster.
-
-    Raises `Unsupported` for an unknown backend.
-    """
+    """Build the site of a Deployment in one cluster."""
     return Site(
         ports=ports,
         server=Key(deployment.metadata.namespace, server_name(deployment)),
         target=target,
         deployment_name=deployment.metadata.name,
-        backend=ports.backends.get(backend_type(deployment)),
+        backend_type=backend_type(deployment),
     )
 
 

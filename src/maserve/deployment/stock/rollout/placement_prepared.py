@@ -1,6 +1,6 @@
 """`PlacementPrepared`: the clusters of this rollout are recorded, and stay so until it ends."""
 
-from maserve.base.errors import Error
+from maserve.base.errors import Error, Unsupported
 from maserve.base.keys import Key
 from maserve.conditions import read_progress
 from maserve.deployment.stock.placement import record_placement, snapshot_of
@@ -8,6 +8,7 @@ from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.site import Trouble
 from maserve.deployment.stock.step import Step
 from maserve.deployment.stock.strategy import ignored_fields
+from maserve.resource.metadata import key_of
 from maserve.wire import api, v2
 
 _SERVING = v2.INFERENCE_SERVER_STATE_SERVING
@@ -34,6 +35,7 @@ class PlacementPrepared(Step):
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         server = await self._read_server(resource)
+        self._check_backend(server)
         states = {row.cluster_id: row.state for row in server.status.cluster_statuses}
         targets = tuple(server.spec.cluster_targets)
         serving = tuple(t for t in targets if states.get(t.cluster_id) == _SERVING)
@@ -49,6 +51,14 @@ class PlacementPrepared(Step):
         self.latch(previous)
         text = f"recorded {', '.join(t.cluster_id for t in serving)}"
         return self.waiting(previous, text, "AnnotationWritten")
+
+    def _check_backend(self, server: v2.InferenceServer) -> None:
+        """Refuse a backend that nobody here has, before it is recorded."""
+        try:
+            self.ports.backends.get(server.spec.backend_type or v2.BACKEND_TYPE_TRITON)
+        except Unsupported as error:
+            text = f"InferenceServer {key_of(server)}: {error}"
+            raise Trouble("BackendUnavailable", text, permanent=True) from error
 
     def _say_what_is_ignored(self, deployment: v2.Deployment) -> None:
         """Tell a user, once a rollout, which wishes have no effect (behaviour 15, 21)."""
