@@ -380,6 +380,43 @@ async def test_a_server_made_again_gets_the_model_again(live: ControlRig) -> Non
     await expect_live(live)
 
 
+async def retarget(rig: ControlRig) -> None:
+    deployment = await rig.deployment()
+    deployment.spec.definition.type = v2.TARGET_TYPE_OFFLINE
+    await rig.store.update(deployment)
+
+
+async def test_a_target_that_nobody_serves_takes_nothing_away(live: ControlRig) -> None:
+    await retarget(live)
+
+    await live.run_deployment(rounds=2)
+
+    assert "TARGET_TYPE_OFFLINE" in (await live.deployment()).status.message
+    await expect_live(live)
+
+
+async def test_a_deployment_of_a_target_that_nobody_serves_can_be_deleted(
+    live: ControlRig,
+) -> None:
+    await retarget(live)
+    await live.run_deployment(rounds=2)
+    await delete(live)
+
+    await live.run_deployment(rounds=3)
+
+    await expect_gone(live)
+
+
+async def test_a_deployment_that_gets_another_plugin_leaves_its_server(live: ControlRig) -> None:
+    register_noop_plugins(live.registrar)
+    await retarget(live)
+
+    await live.run_deployment(rounds=3)
+
+    assert (await live.deployment()).status.stage == COMPLETE
+    await expect_nothing_left(live)
+
+
 async def lose_the_backend(rig: ControlRig) -> None:
     server = await rig.server()
     server.spec.backend_type = v2.BACKEND_TYPE_DYNAMO

@@ -1,6 +1,6 @@
 """What a plugin of somebody else may do to the controllers, and what it may not."""
 
-from maserve.base.errors import Denied, Unsupported
+from maserve.base.errors import Denied, Unavailable, Unsupported
 from maserve.conditions import UNKNOWN, ActorList
 from maserve.deployment import Conditions, ObservabilityContext, RequestContext
 from maserve.deployment.noop import NoopPlugin
@@ -74,6 +74,22 @@ async def test_an_actor_that_raises_at_rest_is_not_looked_at_in_a_loop(rig: Cont
 
     deployment = await rig.deployment()
     assert deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE
+
+
+async def test_a_state_that_cannot_be_told_stays_and_the_rest_is_saved(rig: ControlRig) -> None:
+    class Mute(NoopPlugin):
+        async def get_state(
+            self, _observability: ObservabilityContext, _deployment: v2.Deployment
+        ) -> v2.DeploymentStatus:
+            raise Unavailable("nobody answers")
+
+    await installed(rig, Mute())
+
+    await rig.settle_deployment()
+
+    deployment = await rig.deployment()
+    assert deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE
+    assert deployment.status.state == v2.DEPLOYMENT_STATE_INVALID
 
 
 async def test_a_cleanup_that_raises_keeps_the_finalizer_and_is_tried_again(

@@ -67,8 +67,9 @@ class DeploymentController:
             result = await run_engine(chosen, deployment)
             keep_conditions(deployment, (actor.type for actor in chosen.actors))
             await _advance(plugin, lifecycle, deployment, result)
-        state = await plugin.get_state(_observability(), deployment)
-        deployment.status.CopyFrom(state)
+        await _tell_state(plugin, deployment)
+        if is_deleting(deployment) and _is_clean(deployment):
+            return await self._let_go(before, deployment)
         return await self._record(before, deployment, result)
 
     async def _refuse(self, deployment: v2.Deployment, text: str) -> Outcome:
@@ -93,12 +94,21 @@ class DeploymentController:
             written = await self.store.update_status(deployment)
             deployment.metadata.CopyFrom(written.metadata)
         events.record_changes(self.recorder, before, deployment, result.error)
-        is_clean = deployment.status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
-        if is_deleting(deployment) and is_clean:
-            remove_finalizer(deployment, FINALIZER)
-            await self.store.update(deployment)
-            return Done()
         return _next_look(before, deployment, result)
+
+    async def _let_go(self, before: v2.Deployment, deployment: v2.Deployment) -> Outcome:
+        """Record that nothing is left, then give up the finalizer.
+
+        The record of where it was goes in the same write as the finalizer: a deletion that is
+        interrupted here still knows where to look again.
+        """
+        if deployment.status != before.status:
+            written = await self.store.update_status(deployment)
+            deployment.metadata.resourceVersion = written.metadata.resourceVersion
+        events.record_changes(self.recorder, before, deployment, "")
+        remove_finalizer(deployment, FINALIZER)
+        await self.store.update(deployment)
+        return Done()
 
 
 async def _ask_gate(plugin: Plugin, deployment: v2.Deployment) -> Gate:
@@ -111,6 +121,16 @@ async def _ask_gate(plugin: Plugin, deployment: v2.Deployment) -> Gate:
         _log.warning("health gate cannot be answered", error=str(error))
         return Gate()
     return Gate(asked=True, healthy=healthy)
+
+
+async def _tell_state(plugin: Plugin, deployment: v2.Deployment) -> None:
+    """Put the plugin's state into the status; one that cannot tell leaves it as it was."""
+    try:
+        status = await plugin.get_state(_observability(), deployment)
+    except Error as error:
+        _log.warning("state cannot be told", error=str(error))
+        return
+    deployment.status.CopyFrom(status)
 
 
 async def _choose(
@@ -148,6 +168,10 @@ async def _advance(
     if stage in (v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED):
         await plugin.populate_message(context, deployment)
     enter_stage(deployment)
+
+
+def _is_clean(deployment: v2.Deployment) -> bool:
+    return deployment.status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
 
 
 def _observability() -> ObservabilityContext:

@@ -107,9 +107,20 @@ def server_name(deployment: v2.Deployment) -> str:
 
 
 def has_moved(deployment: v2.Deployment) -> bool:
-    """Tell whether the spec names another InferenceServer than the one it is placed on."""
+    """Tell whether it is placed on an InferenceServer and the spec wants it elsewhere.
+
+    On another one, or on a target of another type.
+    """
     placed = deployment.metadata.annotations.get(PLACED_ON, "")
-    return bool(placed) and placed != deployment.spec.inference_server.name
+    is_here = placed == deployment.spec.inference_server.name and is_for_server(deployment)
+    return bool(placed) and not is_here
+
+
+def is_for_server(deployment: v2.Deployment) -> bool:
+    """Tell whether the spec's target is an InferenceServer, which it is by default."""
+    spec = deployment.spec
+    wants_type = spec.definition.type if spec.HasField("definition") else None
+    return wants_type in (None, v2.TARGET_TYPE_INFERENCE_SERVER)
 
 
 def stage_name(stage: v2.DeploymentStage) -> str:

@@ -6,7 +6,9 @@ Section 2, Registration).
 from typing import Protocol
 
 from maserve.base.errors import Unsupported
+from maserve.deployment.keys import has_moved, is_for_server
 from maserve.deployment.plugin import Plugin
+from maserve.resource.metadata import is_deleting
 from maserve.wire import v2
 
 _DEFAULT_TYPE = v2.TARGET_TYPE_INFERENCE_SERVER
@@ -43,12 +45,25 @@ class SimpleRegistrar:
 def find_plugin(registrar: Registrar, deployment: v2.Deployment) -> Plugin:
     """Return the plugin a Deployment selects by `spec.definition`; unset means an inference server.
 
-    Raises `Unsupported` as the registrar does.
+    One that is placed on an inference server and wanted elsewhere is cleaned up there first, by the
+    plugin that placed it. Raises `Unsupported` as the registrar does, also for a new target that
+    nobody serves: then nothing is taken away, unless the Deployment is being deleted.
     """
+    if not is_for_server(deployment) and has_moved(deployment):
+        if not is_deleting(deployment):
+            _get_wanted(registrar, deployment)
+        return _get_default(registrar, deployment)
+    return _get_wanted(registrar, deployment)
+
+
+def _get_wanted(registrar: Registrar, deployment: v2.Deployment) -> Plugin:
     if not deployment.spec.HasField("definition"):
-        name = v2.TargetType.Name(_DEFAULT_TYPE)
-        return registrar.get_plugin(name, "", deployment)
+        return _get_default(registrar, deployment)
     definition = deployment.spec.definition
     return registrar.get_plugin(
         v2.TargetType.Name(definition.type), definition.sub_type, deployment
     )
+
+
+def _get_default(registrar: Registrar, deployment: v2.Deployment) -> Plugin:
+    return registrar.get_plugin(v2.TargetType.Name(_DEFAULT_TYPE), "", deployment)
