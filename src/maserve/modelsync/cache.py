@@ -10,6 +10,7 @@
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -38,6 +39,8 @@ _MARKER = "artifact.json"
 _USERS = "users"
 _TMP = "tmp"
 _LOCKS = "locks"
+_CONTENT = re.compile(r"[0-9a-f]{32}")
+"""What `content_id` gives; anything else in a volume's root is not ours."""
 
 
 class Cache:
@@ -86,9 +89,12 @@ class Cache:
             await self._run(lambda _: self._take(content))
 
     async def release(self, content: str) -> None:
-        """Stop using a content; it is removed if nobody else uses it."""
-        await self._run(lambda _: self._user_file(content).unlink(missing_ok=True))
-        await self._sweep(content, self._drop_unused)
+        """Stop using a content; it is removed if nobody else uses it.
+
+        Waits for the lock: of two replicas that let go at the same time the second removes it.
+        """
+        async with locked(self._lock(content), self._clock):
+            await self._run(lambda _: self._leave(content))
 
     async def _sweep(self, content: str, drop: Callable[[str], None]) -> None:
         """Run `drop` under the content's lock; one that is locked is in use and left alone."""
@@ -142,6 +148,10 @@ class Cache:
         path.parent.mkdir(exist_ok=True)
         path.write_text(self._repository, encoding="utf-8")
 
+    def _leave(self, content: str) -> None:
+        self._user_file(content).unlink(missing_ok=True)
+        self._drop_unused(content)
+
     def _drop_leftover(self, content: str) -> None:
         remove_tree(self._folder / _TMP / content)
 
@@ -149,7 +159,8 @@ class Cache:
         """Forget users whose repository is gone, then the content if none is left."""
         users = self._folder / content / _USERS
         for name in _names(users):
-            repository = self._folder.absolute() / (users / name).read_text(encoding="utf-8")
+            text = (users / name).read_text(encoding="utf-8", errors="replace")
+            repository = self._folder.absolute() / text
             if not Path(os.path.normpath(repository)).is_dir():
                 (users / name).unlink(missing_ok=True)
         if not _names(users):
@@ -159,7 +170,7 @@ class Cache:
         return frozenset(c for c in self._contents() if self._user_file(c).exists())
 
     def _contents(self) -> tuple[str, ...]:
-        return tuple(name for name in _names(self._folder) if name not in (_TMP, _LOCKS))
+        return tuple(name for name in _names(self._folder) if _CONTENT.fullmatch(name))
 
     def _user_file(self, content: str) -> Path:
         return self._folder / content / _USERS / self._user

@@ -82,6 +82,8 @@ def _bring_up(world: World, model: ModelName, want: Wanted, now: float) -> Actio
     failure = _failure(world, model, want)
     if failure is not None and now < failure.retry_at and not _is_forgotten(world, model, failure):
         return _publish(world, model, failure, now)
+    if want.content in world.releasing:
+        return None
     step = Step.LOAD if (model, want.content) in world.staged else Step.STAGE
     if step is Step.LOAD and world.engine is None:
         return None

@@ -158,6 +158,7 @@ class ModelSync:
             applied=self._applied.contents(),
             staged=frozenset(memory.staged),
             held=frozenset(memory.held),
+            releasing=frozenset(memory.releasing),
             busy=dict(memory.busy),
             failures=dict(memory.failures),
             unwanted_since=memory.unwanted_since,
@@ -233,10 +234,13 @@ class ModelSync:
             self._tasks[model].cancel()
         for content in plan.release:
             self._memory.held.discard(content)
+            self._memory.releasing.add(content)
             self._memory.staged = {pair for pair in self._memory.staged if pair[1] != content}
             group.create_task(self._release(content))
         for action in plan.actions:
             self._memory.busy[action.model] = action
+            if action.step is Step.STAGE:  # held from now on: it may be broken off with all there
+                self._memory.held.add(action.content)
             self._tasks[action.model] = group.create_task(self._perform(action))
 
     async def _release(self, content: str) -> None:
@@ -245,6 +249,9 @@ class ModelSync:
             await self._cache.release(content)
         except Unavailable as error:
             log.warning("cache not released", content=content, error=str(error))
+        finally:
+            self._memory.releasing.discard(content)
+            self._wake.set()
 
     async def _perform(self, action: Action) -> None:
         """Do one step; whatever happens in it concerns this one model only."""
@@ -295,7 +302,6 @@ class ModelSync:
             return
         if action.step is Step.STAGE:
             memory.staged.add((action.model, action.content))
-            memory.held.add(action.content)
         memory.note_success(action)
         if action.step in _DONE:
             duration_s = round(now - began_s, 3)

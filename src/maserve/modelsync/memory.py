@@ -35,6 +35,7 @@ class Memory:
     engine_answered: bool = False
     staged: set[tuple[ModelName, str]] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
+    releasing: set[str] = field(default_factory=set)
     busy: dict[ModelName, Action] = field(default_factory=dict)
     progress: dict[ModelName, Progress] = field(default_factory=dict)
     failures: dict[ModelName, Failure] = field(default_factory=dict)

@@ -105,8 +105,9 @@ class World:
     `wanted` is the last list that could be read, None before the first; `list_readable` tells
     whether that was now. `engine` is None while the engine does not answer. `linked` has the
     content of each of our repository folders, `applied` the content whose load the engine has
-    confirmed, `staged` what this process has verified. `first_serving` is what must be READY before
-    the readiness file is first written, None once it was.
+    confirmed, `staged` what this process has verified, `releasing` what it is letting go of.
+    `first_serving` is what must be READY before the readiness file is first written, None once it
+    was.
     """
 
     list_readable: bool
@@ -116,6 +117,7 @@ class World:
     applied: Mapping[ModelName, str] = field(default_factory=dict)
     staged: frozenset[tuple[ModelName, str]] = frozenset()
     held: frozenset[str] = frozenset()
+    releasing: frozenset[str] = frozenset()
     busy: Mapping[ModelName, Action] = field(default_factory=dict)
     failures: Mapping[ModelName, Failure] = field(default_factory=dict)
     unwanted_since: Mapping[ModelName, float] = field(default_factory=dict)

@@ -149,6 +149,7 @@ class SyncRig:
     clock: LoopClock = field(default_factory=LoopClock)
     source: FakeSource = field(default_factory=FakeSource)
     engine: RepositoryEngine
+    worker: CancelableWorker = field(default_factory=InlineWorker)
     settings: SyncSettings
 
     def set_list(self, *entries: Entry) -> None:
@@ -176,7 +177,7 @@ class SyncRig:
             clock=self.clock,
             engine=self.engine,
             source=self.source,
-            worker=InlineWorker(),
+            worker=self.worker,
         )
 
     async def until(self, holds: Callable[[], bool], *, within_s: float = 60.0) -> None:

@@ -63,6 +63,9 @@ def plan(world: World) -> Plan:
     [
         pytest.param(WANTED, (STAGE,), id="new"),
         pytest.param(
+            replace(WANTED, releasing=frozenset({"c1"})), (), id="its content is being let go of"
+        ),
+        pytest.param(
             replace(WANTED, engine=None), (STAGE,), id="downloads before the engine is up"
         ),
         pytest.param(replace(WANTED, staged=STAGED), (LOAD,), id="staged"),
