@@ -54,6 +54,8 @@ class Ledger:
         self._requests: list[_Request] = []
         self._wake = asyncio.Event()
         self._behind = asyncio.Event()
+        self._is_to_mend = False
+        self._told = ""
         self.state = State()
 
     async def load(self) -> None:
@@ -77,9 +79,17 @@ class Ledger:
         """Bring the running Envoy to the state; what it does not take now is tried again later."""
         try:
             await self._swapper.publish(await self._snapshot())
+            self._told = ""
         except Unavailable as error:
-            log.warning("envoy is behind", error=str(error))
+            if str(error) != self._told:
+                log.warning("envoy is behind", error=str(error))
+            self._told = str(error)
             self._behind.set()
+
+    def look_again(self) -> None:
+        """Have Envoy compared with the state soon, as after its start."""
+        self._is_to_mend = True
+        self._wake.set()
 
     async def submit(self, change: Change) -> None:
         """Apply a change and return once Envoy runs it; what `change` raises is raised here."""
@@ -99,10 +109,12 @@ class Ledger:
             self._requests = []
 
     async def _serve(self) -> None:
-        """Take all that has been asked for meanwhile into one swap."""
+        """Mend what is behind, then take all that has been asked for meanwhile into one swap."""
         while True:
             await self._wake.wait()
             self._wake.clear()
+            if self._is_to_mend:
+                await self._mend()
             batch, self._requests = self._requests, []
             try:
                 await self._settle(batch)
@@ -114,12 +126,17 @@ class Ledger:
             await self._behind.wait()
             self._behind.clear()
             await self._clock.sleep(_REPAIR_S)
-            self._wake.set()
+            self.look_again()
+
+    async def _mend(self) -> None:
+        self._is_to_mend = False
+        self._swapper.forget_refusals()
+        await self.catch_up()
 
     async def _settle(self, batch: Sequence[_Request]) -> None:
         before = self.state
         state, applied = _apply(before, batch)
-        if state == before and self._swapper.is_current():
+        if not applied or (state == before and self._swapper.is_current()):
             _finish(applied)
             return
         try:
@@ -135,7 +152,12 @@ class Ledger:
 
     async def _take_back(self, before: State, applied: Sequence[_Request], error: Rejected) -> None:
         """Undo what was refused; of several changes, try each by itself."""
-        await self.save(before)
+        try:
+            await self.save(before)
+        except Unavailable as full:
+            self._behind.set()
+            _fail(applied, full)
+            return
         await self.catch_up()
         if len(applied) > 1:
             for request in applied:

@@ -5,6 +5,7 @@ Invariant: a step is taken only after Envoy has acknowledged the one before.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -88,11 +89,16 @@ class Swapper:
         """
         self._current_epoch = None
         listed = await self._aim_at(snapshot)
-        for step in steps(self._on_disk, snapshot)[:-1]:
+        # What is on disk comes first: a step that got no answer last time is still to be seen.
+        for step in (self._on_disk, *steps(self._on_disk, snapshot)[:-1]):
             await self._take(step, await self._worker.call(self._renderer.files, step))
         await self._take(snapshot, listed)
         await self._remove_others(listed)
         self._current_epoch = self._epoch
+
+    def forget_refusals(self) -> None:
+        """Let the next `publish` try again what Envoy has refused."""
+        self._refused.clear()
 
     def is_current(self) -> bool:
         """Tell whether what was published last runs, in the same process still."""
@@ -114,9 +120,8 @@ class Swapper:
         return listed
 
     async def _take(self, step: Snapshot, listed: Sequence[DiscoveryFile]) -> None:
-        changed = [file for file in listed if self._written.get(file.path) != file.version]
-        waiting = [file for file in listed if self._is_open(file) or file in changed]
-        if not waiting:
+        changed = await self._find_changed(listed)
+        if not changed:
             self._on_disk = step
             return
         before = await self._rejections()
@@ -124,10 +129,20 @@ class Swapper:
         taken = self._on_disk
         await self._write(step, changed)
         try:
-            await self._acknowledge(waiting, before, offset)
+            await self._acknowledge(changed, before, offset)
         except Rejected:
             self._on_disk = taken  # the way back must not lead over what was refused
             raise
+
+    async def _find_changed(self, listed: Sequence[DiscoveryFile]) -> list[DiscoveryFile]:
+        """Return what is to be written: also what lies there but does not run yet.
+
+        Envoy reads that again then, and either runs it or counts one more refusal.
+        """
+        if any(self._is_open(file) for file in listed):
+            with suppress(Unavailable):
+                await self._ask()
+        return [file for file in listed if self._is_new(file) or self._is_open(file)]
 
     async def _write(self, step: Snapshot, changed: Sequence[DiscoveryFile]) -> None:
         self._on_disk = step
@@ -193,9 +208,14 @@ class Swapper:
         """Return the acknowledged versions; none of them outlives the process that said so."""
         return self._versions if self._epoch == self._process.epoch else {}
 
+    def _is_new(self, file: DiscoveryFile) -> bool:
+        return self._written.get(file.path) != file.version
+
     def _is_open(self, file: DiscoveryFile) -> bool:
+        """Tell whether the file lies there and nobody knows what Envoy makes of it."""
         is_refused = self._refused.get(file.scope) == file.version
-        return not is_refused and self._known().get(file.scope) != file.version
+        is_known = is_refused or self._known().get(file.scope) == file.version
+        return not self._is_new(file) and not is_known
 
 
 def _write_files(changed: Sequence[DiscoveryFile]) -> None:

@@ -16,14 +16,17 @@ from maserve.envoy.admin import Admin
 from maserve.envoy.layout import Layout
 from maserve.envoy.ledger import Ledger
 from maserve.envoy.render import Renderer
-from maserve.envoy.state import State, parse_state, with_listener, with_service
+from maserve.envoy.state import State, parse_state, with_listener, with_route, with_service
 from maserve.envoy.swap import Rejected, Swapper
-from maserve.envoy.types import Address, EnvoySettings, ServiceRef
+from maserve.envoy.types import Address, EnvoySettings, RouteRef, RouteRule, ServiceRef
 from maserve.host import Answer, Worker
 from maserve.testing.clock import FakeClock
 
 SERVICE = ServiceRef(cluster=None, namespace="team", name="s")
-EAST_PORT = 9001
+ROUTE = RouteRef(cluster=None, namespace="team", name="s-discovery")
+RULE = RouteRule(
+    match_path="/s", is_exact=True, rewrite_path="/cluster/s", is_full_rewrite=True, service="s"
+)
 SCOPES = {"clusters.json": "cluster_manager.cds", "listeners.json": "listener_manager.lds"}
 
 
@@ -39,7 +42,8 @@ class HastyClock(FakeClock):
 class FileEnvoy:
     """Answers the admin requests as an Envoy would that reads the folder whenever it is asked.
 
-    A file with `poison` in it is refused. A deaf one answers, but reads nothing.
+    A file with `poison` in it is refused, once for each time it is written. A deaf one answers, but
+    reads nothing.
     """
 
     layout: Layout
@@ -49,7 +53,7 @@ class FileEnvoy:
     poison: str = "nothing is poisonous"
     versions: dict[str, str] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
-    tried: dict[str, str] = field(default_factory=dict)
+    tried: dict[str, int] = field(default_factory=dict)
     asked: int = 0
 
     async def request(self, method: str, url: str, *, timeout_s: float) -> Answer:
@@ -77,8 +81,9 @@ class FileEnvoy:
         text = path.read_text()
         document = json.loads(text)
         scope, version = scope_of(path, document), document["version_info"]
-        is_new = self.tried.get(scope) != version
-        self.tried[scope] = version
+        written = path.stat().st_ino
+        is_new = self.tried.get(scope) != written
+        self.tried[scope] = written
         if self.poison in text:
             self.refusals[scope] = self.refusals.get(scope, 0) + is_new
         else:
@@ -138,8 +143,18 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield made
 
 
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(2):
+        while not is_so():  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0)
+
+
 def serving(port: int) -> Callable[[State], State]:
     return lambda state: with_service(state, SERVICE, [Address(host="127.0.0.1", port=port)])
+
+
+def routed(state: State) -> State:
+    return with_route(serving(1)(state), ROUTE, [RULE])
 
 
 def listening(cluster: str, port: int) -> Callable[[State], State]:
@@ -180,10 +195,21 @@ async def test_change_that_got_no_answer_takes_effect_by_itself(world: World) ->
     with pytest.raises(Unavailable):
         await world.ledger.submit(serving(1))
     world.envoy.is_silent = False
-    async with asyncio.timeout(2):
-        while not world.swapper.is_current():  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(0)
+    await until(world.swapper.is_current)
     assert "cluster.service//team/s" in world.envoy.versions
+
+
+async def test_no_step_is_taken_before_the_one_that_got_no_answer_is_seen(world: World) -> None:
+    await world.ledger.submit(listening("east", 667))
+    world.envoy.is_deaf = True
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await world.ledger.submit(routed)
+    assert "team/s" in world.layout.clusters.read_text()
+    assert "team/s" not in world.layout.routes("gateway").read_text()
+    world.envoy.is_deaf = False
+    await world.ledger.submit(routed)
+    assert "team/s" in world.layout.routes("gateway").read_text()
 
 
 async def test_refused_change_is_told_and_taken_back(world: World) -> None:
@@ -206,6 +232,19 @@ async def test_refused_change_spoils_no_other_one_of_the_same_swap(world: World)
     )
     assert (good, type(bad), also_good) == (None, Rejected, None)
     assert (world.stored.listeners, list(world.stored.services)) == ({"west": 668}, [SERVICE])
+
+
+async def test_what_envoy_refuses_at_its_start_blocks_nothing_and_is_tried_again(
+    world: World,
+) -> None:
+    await world.ledger.submit(listening("east", 666))
+    world.envoy.poison = '"port_value":666'
+    world.envoy.restart()
+    world.ledger.look_again()
+    await world.ledger.submit(serving(1))
+    assert "listener_manager.lds" not in world.envoy.versions
+    world.envoy.poison = "nothing any more"
+    await until(lambda: "listener_manager.lds" in world.envoy.versions)
 
 
 async def test_same_change_is_refused_again_as_long_as_it_is_bad(world: World) -> None:
