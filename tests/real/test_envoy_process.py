@@ -51,8 +51,8 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
     await end_envoy(tmp_path)
 
 
-async def until_noticed(rig: Rig, epoch: int) -> None:
-    async with asyncio.timeout(2):
+async def until_noticed(rig: Rig, epoch: int, within_s: float = 2) -> None:
+    async with asyncio.timeout(within_s):
         while rig.plane.process.epoch == epoch:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0)
 
@@ -77,6 +77,20 @@ async def test_killed_envoy_is_restarted_and_serves_the_same(
     print(f"sent {load.summary.sent}, failed while it was down {sum(down)}")
     assert 0 < sum(down) < 50
     assert load.summary.wrong == 0
+
+
+async def test_envoy_that_hangs_is_replaced(
+    tmp_path: Path, replica: StubReplica, client: aiohttp.ClientSession
+) -> None:
+    settings = EnvoySettings(folder=tmp_path / "envoy", liveness_period_s=0.1, liveness_failures=2)
+    async with running_rig(tmp_path, settings) as rig:
+        await serve(rig, {EAST: [replica]}, model="m")
+        epoch, before = rig.plane.process.epoch, rig.plane.process.pid
+        os.kill(before or 0, signal.SIGSTOP)
+        await until_noticed(rig, epoch, within_s=10)
+        await point_at(rig, EAST, "m2")
+        answer = await (await client.post(f"{rig.url}/infer", json={})).json()
+        assert (answer["model_name"], rig.plane.process.pid != before) == ("m2", True)
 
 
 async def test_route_is_not_live_on_hearsay_of_an_earlier_process(

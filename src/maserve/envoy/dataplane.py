@@ -88,8 +88,10 @@ class DataPlane:
             admin_socket=socket,
             supervisor=supervisor,
             admin=admin,
+            worker=self._worker,
             clock=clock,
             rng=rng,
+            on_restart=self._look_again,
         )
         renderer = Renderer(self._layout, settings)
         self._swapper = Swapper(
@@ -233,6 +235,9 @@ class DataPlane:
         check_addresses(addresses)
         await self._ledger.submit(lambda state: states.with_service(state, ref, addresses))
 
+    def _look_again(self) -> None:
+        self._ledger.look_again()
+
     async def _listener_port(self, cluster: ClusterId) -> int:
         known = self._ledger.state.listeners.get(cluster)
         if known is not None:
@@ -260,7 +265,7 @@ class DataPlane:
             state = states.with_moved_listener(state, cluster, await self._free_port(cluster, port))
         await self._ledger.save(state)
         await self._ledger.prepare()
-        await self.process.start(self._worker)
+        await self.process.start()
         await self._ledger.catch_up()
 
     async def _check_gateway_free(self) -> None:

@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,11 +15,20 @@ import structlog
 from maserve.base.backoff import Backoff
 from maserve.base.clock import Clock
 from maserve.base.errors import Denied, Invalid, Problem, Unavailable
+from maserve.base.tasks import run_until
 from maserve.envoy.admin import Admin
 from maserve.envoy.bootstrap import build_argv, find_binary, render_bootstrap
 from maserve.envoy.layout import Layout
 from maserve.envoy.types import Address, EnvoySettings
-from maserve.host import Process, Program, Supervisor, Worker, tail_log, write_atomically
+from maserve.host import (
+    Process,
+    Program,
+    Supervisor,
+    Worker,
+    log_size_bytes,
+    read_log_from,
+    write_atomically,
+)
 
 PROGRAM = "envoy"
 _BACKOFF = Backoff(initial_s=0.02, limit_s=5.0, jitter=0.2)
@@ -27,6 +37,7 @@ _STEADY_S = 10.0
 
 _KILL_AFTER_S = 5.0
 _POLL_S = 0.02
+_FATAL = "[critical]"
 
 log = structlog.get_logger()
 
@@ -35,7 +46,7 @@ class EnvoyProcess:
     """Owns the process of one data folder.
 
     `epoch` grows whenever the process is another one than before: what was known of the old one's
-    configuration says nothing any more.
+    configuration says nothing any more. `on_restart` is called whenever `run` has started one.
     """
 
     def __init__(
@@ -45,17 +56,22 @@ class EnvoyProcess:
         admin_socket: Path,
         supervisor: Supervisor,
         admin: Admin,
+        worker: Worker,
         clock: Clock,
         rng: random.Random,
+        on_restart: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._layout = Layout(settings.folder)
         self._admin_socket = admin_socket
         self._supervisor = supervisor
         self._admin = admin
+        self._worker = worker
         self._clock = clock
         self._rng = rng
+        self._on_restart = on_restart
         self._process: Process | None = None
+        self._log_offset = 0
         self._is_ending = False
         self.epoch = 0
 
@@ -68,35 +84,38 @@ class EnvoyProcess:
     def adopt(self) -> bool:
         """Take over an Envoy that an earlier life of the control plane has started."""
         self._process = self._supervisor.find(PROGRAM)
+        self._log_offset = log_size_bytes(self._layout.log)
         self.epoch += 1
         return self._process is not None
 
-    async def start(self, worker: Worker) -> None:
+    async def start(self) -> None:
         """Start Envoy on the discovery files and wait until it serves.
 
-        Raises `Unavailable` with the end of its log when it does not come up.
+        Raises `Unavailable` with what its log says when it does not come up; it is ended then.
         """
-        await worker.call(ensure_socket_folder, self._admin_socket.parent)
-        text = render_bootstrap(self._layout, self._admin_socket)
-        await worker.call(write_atomically, self._layout.bootstrap, text.encode())
         await self._spawn()
         deadline = self._clock.monotonic() + self._settings.start_timeout_s
         while not await self._is_ready():
             if self.pid is None or self._clock.monotonic() > deadline:
-                raise Unavailable(f"Envoy did not start: {self._last_words()}")
+                problem = f"Envoy did not start: {self._last_words()}"
+                await self._supervisor.terminate(PROGRAM, grace_s=0)
+                raise Unavailable(problem)
             await self._clock.sleep(_POLL_S)
 
     async def run(self) -> None:
-        """Start Envoy again whenever it ends, until cancelled or stopped. Envoy itself runs on."""
+        """Start Envoy again whenever it ends or no longer answers, until cancelled or stopped.
+
+        Envoy itself runs on.
+        """
         failures = 0
         while not self._is_ending:
             started = self._clock.monotonic()
             if self._process is not None:
-                await self._process.exited.wait()
+                await run_until(self._process.exited, self._end_if_hung())
                 self.epoch += 1
                 if self._is_ending:
                     return
-                log.warning("envoy ended", exit=str(self._process.exit))
+                log.warning("envoy ended", exit=str(self._process.exit), said=self._last_words())
                 self._process = None
             failures = 1 if self._clock.monotonic() - started > _STEADY_S else failures + 1
             await self._clock.sleep(_BACKOFF.delay_s(failures, self._rng) if failures > 1 else 0)
@@ -115,16 +134,38 @@ class EnvoyProcess:
     async def _restart(self, attempt: int) -> None:
         try:
             await self._spawn()
-        except Unavailable as error:
+        except (Denied, Unavailable) as error:
             log.warning("envoy cannot be started", error=str(error), attempt=attempt)
+        else:
+            self._on_restart()
+
+    async def _end_if_hung(self) -> None:
+        """Kill a process that runs but has not answered several times in a row."""
+        silent = 0
+        while silent < self._settings.liveness_failures:
+            await self._clock.sleep(self._settings.liveness_period_s)
+            silent = 0 if await self._answers() else silent + 1
+        log.warning("envoy does not answer", pid=self.pid)
+        await self._supervisor.terminate(PROGRAM, grace_s=0)
+
+    async def _answers(self) -> bool:
+        try:
+            await self._admin.is_ready()
+        except Unavailable:
+            return False
+        return True
 
     async def _spawn(self) -> None:
+        await self._worker.call(ensure_socket_folder, self._admin_socket.parent)
+        text = render_bootstrap(self._layout, self._admin_socket)
+        await self._worker.call(write_atomically, self._layout.bootstrap, text.encode())
         program = Program(
             name=PROGRAM,
             argv=build_argv(find_binary(), self._layout, self._settings),
             cwd=self._layout.folder,
             log=self._layout.log,
         )
+        self._log_offset = log_size_bytes(self._layout.log)
         self._process = await self._supervisor.start(program)
         self.epoch += 1
 
@@ -144,9 +185,12 @@ class EnvoyProcess:
             return False
 
     def _last_words(self) -> str:
+        """Return what the log says since the start: the first fatal line, else the last lines."""
         state = "no answer from its admin endpoint" if self.pid else "it ended"
-        lines = " ".join(tail_log(self._layout.log, 5))
-        return f"{state}; see {self._layout.log}: {lines[-800:]}"
+        lines = read_log_from(self._layout.log, self._log_offset).splitlines()
+        fatal = [line for line in lines if _FATAL in line]
+        said = " ".join(fatal[:1] or lines[-5:])
+        return f"{state}; see {self._layout.log}: {said[-800:]}"
 
 
 def check_address_free(address: Address, setting: str) -> None:

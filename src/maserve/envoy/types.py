@@ -70,7 +70,8 @@ class EnvoySettings:
 
     `route_timeout_s` bounds a whole request with its answer; 0 means no bound. A request whose body
     is larger than `retry_body_limit_bytes` is passed on like any other but is not retried.
-    `drain_s` is how long a clean stop lets requests end.
+    `drain_s` is how long a clean stop lets requests end. One that runs but has not answered
+    `liveness_failures` questions in a row, one each `liveness_period_s`, is killed and replaced.
     """
 
     folder: Path
@@ -82,4 +83,6 @@ class EnvoySettings:
     acknowledge_timeout_s: float = 5.0
     start_timeout_s: float = 15.0
     drain_s: float = 5.0
+    liveness_period_s: float = 5.0
+    liveness_failures: int = 4
     concurrency: int = 2
