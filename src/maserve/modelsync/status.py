@@ -7,6 +7,7 @@ from pathlib import Path
 
 from maserve.artifacts import Progress
 from maserve.base.clock import Clock
+from maserve.base.errors import Error
 from maserve.base.keys import ModelName
 from maserve.host.files import find_json, write_json
 from maserve.modelsync.decide import is_loaded
@@ -62,8 +63,14 @@ class StatusFile:
         self._written_s = 0.0
 
     def load(self) -> None:
-        """Take over since when each model is in its state from an earlier process's file."""
-        value = find_json(self._path)
+        """Take over since when each model is in its state from an earlier process's file.
+
+        A file that cannot be read costs just that.
+        """
+        try:
+            value = find_json(self._path)
+        except Error:
+            value = None
         rows = value.get("models") if isinstance(value, dict) else None
         for name, row in (rows if isinstance(rows, dict) else {}).items():
             status = _find_row(row)

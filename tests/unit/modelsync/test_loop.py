@@ -235,6 +235,26 @@ async def test_restart_beside_a_running_engine_touches_nothing(rig: SyncRig) -> 
     assert rig.engine.calls("load") == ["m"]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"\xff\0", b"[]", b'{"models": {"m": 1}}'],
+    ids=["empty", "cut", "bytes", "list", "shape"],
+)
+async def test_broken_files_of_an_earlier_life_do_not_keep_it_from_starting(
+    rig: SyncRig, data: bytes
+) -> None:
+    rig.settings.private.mkdir()
+    rig.settings.status_file.write_bytes(data)
+    rig.settings.readiness_file.write_bytes(data)
+    (rig.settings.private / "applied.json").write_bytes(data)
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.serves("m", M1))
+        await rig.clock.sleep(5)
+    assert rig.required() == ["m"]
+    assert rig.state("m") == "LOADED"
+
+
 async def test_readiness_file_of_an_earlier_life_is_taken_away(rig: SyncRig) -> None:
     rig.settings.readiness_file.write_text('{"required": [], "pending": []}')
     rig.source.held[M1] = asyncio.Event()
