@@ -155,7 +155,9 @@ async def test_a_failed_gate_rolls_back_and_keeps_its_reason(live: ControlRig) -
     assert deployment.metadata.annotations[ROLLBACK_REASON] == "Alert fired"
     assert "cluster c2" in deployment.metadata.annotations[HEALTH_GATE_REASON]
     await live.run_deployment()
-    await expect_live(live, "m1", ROLLED_BACK)
+    undone = await expect_live(live, "m1", ROLLED_BACK)
+    assert "cluster c2" in undone.metadata.annotations[HEALTH_GATE_REASON]
+    assert "cluster c2" in undone.status.message
 
 
 async def test_a_gate_nobody_can_answer_rolls_nothing_back(live: ControlRig) -> None:

@@ -10,6 +10,7 @@ from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
     FINISHED_FOR,
+    HEALTH_GATE_REASON,
     PLACED_ON,
     RETRY,
     ROLLBACK_REASON,
@@ -51,8 +52,12 @@ class Gate:
 
 
 def needs_gate(deployment: v2.Deployment) -> bool:
-    """Tell whether a rollout is under way, so that the health gate must be asked first."""
-    return not _wants_cleanup(deployment) and _in_progress(deployment)
+    """Tell whether a rollout is under way, so that the health gate must be asked first.
+
+    Not during a rollback: nothing can stop that any more, and the reason for it must stay.
+    """
+    is_going_on = _in_progress(deployment) and deployment.status.stage != _ROLLING_BACK
+    return is_going_on and not _wants_cleanup(deployment)
 
 
 def decide(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
@@ -118,10 +123,7 @@ def _go_on(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
             text = f"desired model changed from {candidate(deployment)} to {desired(deployment)}"
             return _begin_rollback(deployment, DESIRED_CHANGED, f"{text}; rolling back first")
         if not gate.healthy and current(deployment) and _has_candidate_to_undo(deployment):
-            text = f"health gate failed while rolling out {candidate(deployment)}"
-            return _begin_rollback(
-                deployment, ALERT_FIRED, f"{text}; rolling back to {current(deployment)}"
-            )
+            return _begin_rollback(deployment, ALERT_FIRED, _alert_message(deployment))
     set_annotation(deployment, ROLLBACK_REASON, None)
     return Lifecycle.ROLLOUT
 
@@ -144,6 +146,13 @@ def _has_candidate_to_undo(deployment: v2.Deployment) -> bool:
     return bool(candidate(deployment)) and not same_revision(
         status.candidate_revision, status.current_revision
     )
+
+
+def _alert_message(deployment: v2.Deployment) -> str:
+    reason = deployment.metadata.annotations.get(HEALTH_GATE_REASON, "")
+    cause = f" ({reason})" if reason else ""
+    text = f"health gate failed while rolling out {candidate(deployment)}{cause}"
+    return f"{text}; rolling back to {current(deployment)}"
 
 
 def _failed_message(deployment: v2.Deployment) -> str:

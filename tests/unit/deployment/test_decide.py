@@ -8,6 +8,7 @@ from maserve.deployment.decide import Gate, Lifecycle, decide, needs_gate, rollo
 from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
+    HEALTH_GATE_REASON,
     PLACED_ON,
     RETRY,
     ROLLBACK_REASON,
@@ -147,6 +148,18 @@ def test_row_2_a_failed_gate_rolls_back() -> None:
     assert deployment.metadata.annotations[ROLLBACK_REASON] == ALERT_FIRED
     assert deployment.status.message == (
         "health gate failed while rolling out m2; rolling back to m1"
+    )
+
+
+def test_row_2_a_failed_gate_says_why() -> None:
+    deployment = a_deployment(desired="m2", candidate="m2", current="m1", stage=PLACEMENT)
+    deployment.metadata.annotations[HEALTH_GATE_REASON] = "model m1 is not ready in cluster c1"
+
+    decide(deployment, ILL)
+
+    assert deployment.status.message == (
+        "health gate failed while rolling out m2 (model m1 is not ready in cluster c1); "
+        "rolling back to m1"
     )
 
 
@@ -432,7 +445,7 @@ def test_a_retry_of_a_live_model_does_nothing() -> None:
         pytest.param(INVALID, False, id="new"),
         pytest.param(VALIDATION, True, id="validation"),
         pytest.param(PLACEMENT, True, id="placement"),
-        pytest.param(ROLLING_BACK, True, id="rolling-back"),
+        pytest.param(ROLLING_BACK, False, id="rolling-back"),
         pytest.param(COMPLETE, False, id="complete"),
         pytest.param(FAILED, False, id="failed"),
         pytest.param(CLEANING, False, id="cleaning"),
