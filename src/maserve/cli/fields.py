@@ -70,6 +70,12 @@ def why(resource: Resource) -> str:
         parts.append(resource.status.message)
     if held is not None:
         parts.append(told(held))
+    if (
+        not parts
+        and isinstance(resource, v2.Deployment)
+        and not resource.spec.desired_revision.name
+    ):
+        return "spec.desiredRevision names no Model, so there is nothing to roll out"
     return "; ".join(dict.fromkeys(parts))
 
 

@@ -22,6 +22,20 @@ _FINAL = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CLEAN_UP_COMPLETE", "CLEAN_UP
 
 _ROLLBACK = ("ROLLOUT_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 
+_FAILED = ("ROLLOUT_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+"""Stages of a rollout that failed, in which a user may ask for the same revision again."""
+
+_LAST_CONDITIONS = {
+    "rolloutcomplete": "ROLLOUT_COMPLETE",
+    "rollbackcomplete": "ROLLBACK_COMPLETE",
+    "cleanupcomplete": "CLEAN_UP_COMPLETE",
+}
+"""The last conditions are never seen TRUE: all are cleared with the step to the stage they make."""
+
+_RETRY = "deployment.michelangelo.ai/retry"
+_FINISHED_FOR = "deployment.michelangelo.ai/rollout-finished-for"
+_PLACED_ON = "deployment.michelangelo.ai/inference-server"
+
 
 class Aspect(StrEnum):
     """What of an object is looked at."""
@@ -69,20 +83,23 @@ def is_met(goal: Goal, resource: Resource) -> bool:
         case Aspect.DELETE:
             return False
         case Aspect.CONDITION:
-            named = (c for c in conditions_of(resource) if c.type.lower() == goal.name.lower())
-            return any(condition_status(each) == goal.value for each in named)
+            return _has_condition(goal, resource)
         case Aspect.STAGE | Aspect.STATE:
-            return status_value(resource, goal.aspect) == goal.value and is_fresh(resource)
+            is_there = status_value(resource, goal.aspect) == goal.value
+            return is_there and (_is_of_cleanup(goal) or is_fresh(resource))
 
 
 def is_fresh(resource: Resource) -> bool:
-    """Tell whether the status speaks of the spec as it is now, not as it was before."""
+    """Tell whether the status speaks of the wish as it is now, not as it was before."""
     match resource:
         case v2.InferenceServer():
             return resource.status.observed_generation >= resource.metadata.generation
+        case v2.Deployment() if resource.spec.deletion_spec.deleted:
+            return status_value(resource, "stage").startswith("CLEAN_UP")
         case v2.Deployment():
             desired, candidate = resource.spec.desired_revision, resource.status.candidate_revision
-            return not desired.name or desired.name == candidate.name
+            is_known = not desired.name or desired == candidate
+            return is_known and not _is_moving(resource) and not _is_retry_waiting(resource)
         case _:
             return True
 
@@ -91,12 +108,52 @@ def dead_end(goal: Goal, resource: Resource) -> str:
     """Say why the goal is out of reach without another change by the user; empty when it is not."""
     if goal.aspect is Aspect.DELETE or is_met(goal, resource) or not is_fresh(resource):
         return ""
-    if isinstance(resource, v2.Deployment) and _is_over(goal, resource):
-        stage = status_value(resource, "stage")
-        return f"stage is {stage}: {why(resource) or 'nothing more is going to happen'}"
+    if isinstance(resource, v2.Deployment):
+        return _dead_end_of_deployment(goal, resource)
     if isinstance(resource, v2.InferenceServer) and status_value(resource, "state") == "FAILED":
         return f"state is FAILED: {why(resource) or 'no reason given'}"
     return ""
+
+
+def _dead_end_of_deployment(goal: Goal, deployment: v2.Deployment) -> str:
+    stage = status_value(deployment, "stage")
+    if _is_over(goal, deployment):
+        return f"stage is {stage}: {why(deployment) or 'nothing more is going to happen'}"
+    if not stage and not deployment.spec.desired_revision.name:
+        return why(deployment)
+    types = [each.type for each in conditions_of(deployment)]
+    is_kept = goal.name.lower() in map(str.lower, types)
+    if stage == "ROLLOUT_COMPLETE" and goal.aspect is Aspect.CONDITION and types and not is_kept:
+        kept = ", ".join(types)
+        return f"stage is {stage}, which clears the conditions of a rollout; it has: {kept}"
+    return ""
+
+
+def _has_condition(goal: Goal, resource: Resource) -> bool:
+    if not (_is_of_rollback(goal) or is_fresh(resource)):
+        return False
+    named = [each for each in conditions_of(resource) if each.type.lower() == goal.name.lower()]
+    if any(condition_status(each) == goal.value for each in named):
+        return True
+    stage = _LAST_CONDITIONS.get(goal.name.lower())
+    is_last = isinstance(resource, v2.Deployment) and goal.value == "TRUE" and not named
+    return is_last and stage == status_value(resource, "stage") and is_fresh(resource)
+
+
+def _is_moving(deployment: v2.Deployment) -> bool:
+    """Tell whether it is still placed on another server than the one it should be on."""
+    placed = deployment.metadata.annotations.get(_PLACED_ON, "")
+    return placed not in ("", deployment.spec.inference_server.name)
+
+
+def _is_retry_waiting(deployment: v2.Deployment) -> bool:
+    """Tell whether a failed revision is asked for again and that has not ended yet."""
+    asked = deployment.metadata.annotations.get(_RETRY, "")
+    finished = deployment.metadata.annotations.get(_FINISHED_FOR, "")
+    stage, status = status_value(deployment, "stage"), deployment.status
+    is_undone = status.candidate_revision != status.current_revision or stage == "ROLLBACK_FAILED"
+    failed = stage in _FAILED and is_undone
+    return bool(asked) and failed and not finished.endswith(f"+{asked}")
 
 
 def _is_over(goal: Goal, deployment: v2.Deployment) -> bool:
@@ -107,9 +164,13 @@ def _is_over(goal: Goal, deployment: v2.Deployment) -> bool:
     if goal.aspect is Aspect.STATE:
         # Once rolled back, the model that is still there may become healthy again by itself.
         return stage in _FINAL and not deployment.status.current_revision.name
-    if goal.aspect is Aspect.STAGE and goal.value.startswith("CLEAN_UP"):
+    if _is_of_cleanup(goal):
         return False
     return stage in _FINAL or (stage == "ROLLOUT_FAILED" and not _is_of_rollback(goal))
+
+
+def _is_of_cleanup(goal: Goal) -> bool:
+    return goal.aspect is Aspect.STAGE and goal.value.startswith("CLEAN_UP")
 
 
 def _is_of_rollback(goal: Goal) -> bool:

@@ -68,7 +68,16 @@ def test_the_reason_is_the_failed_condition_before_the_unfinished_one() -> None:
 
 
 def test_a_new_object_has_no_status_yet() -> None:
-    assert progress(v2.Deployment()) == "no status yet"
+    assert progress(v2.InferenceServer()) == "no status yet"
+
+
+def test_a_deployment_that_wants_no_model_says_so() -> None:
+    deployment = v2.Deployment(status=v2.DeploymentStatus(state=v2.DEPLOYMENT_STATE_INITIALIZING))
+    assert why(deployment) == (
+        "spec.desiredRevision names no Model, so there is nothing to roll out"
+    )
+    deployment.spec.desired_revision.name = "m1"
+    assert why(deployment) == ""
 
 
 def test_a_deletion_is_part_of_the_reason() -> None:
