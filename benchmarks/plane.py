@@ -11,7 +11,6 @@ from pathlib import Path
 
 from maserve.backends.triton.local import Engine
 from maserve.base.clock import SystemClock
-from maserve.base.errors import Conflict
 from maserve.base.keys import Key
 from maserve.client import Client, ClientSettings
 from maserve.cmd.controllermgr import options
@@ -174,15 +173,9 @@ def median(values: Sequence[float]) -> float:
 
 
 async def _want(client: Client, model: str) -> None:
-    """Write the desired revision; again when the controller was faster."""
-    while True:
-        deployment = await client.get(v2.Deployment, DEPLOYMENT)
-        deployment.spec.desired_revision.name = model
-        try:
-            await client.update(deployment)
-        except Conflict:
-            continue
-        return
+    deployment = await client.get(v2.Deployment, DEPLOYMENT)
+    deployment.spec.desired_revision.name = model
+    await client.apply(deployment)
 
 
 async def _until_live(client: Client, model: str) -> None:

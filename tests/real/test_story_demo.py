@@ -42,7 +42,7 @@ def _models_first(path: Path) -> tuple[bool, str]:
 async def ask_for(plane: LiveControlPlane, model: str) -> None:
     deployment = await plane.client.get(v2.Deployment, DEPLOYMENT)
     deployment.spec.desired_revision.name = model
-    await plane.client.update(deployment)
+    await plane.client.apply(deployment)
 
 
 async def complete(plane: LiveControlPlane, model: str) -> None:
