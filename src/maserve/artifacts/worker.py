@@ -51,7 +51,7 @@ class CancelableWorker:
             self._pool = None
 
     async def run(self, work: Callable[[Cancel], T]) -> T:
-        """Return what `work` returns. Cancelled, it waits until the thread has let go."""
+        """Return what `work` returns. Cancelled, once or again, it waits for the thread's end."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         cancel = Cancel()
@@ -60,8 +60,10 @@ class CancelableWorker:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             cancel.set()
-            with suppress(Exception):
-                await future
+            while not future.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([future])
+            future.exception()  # nobody else will ask for it
             raise
 
 

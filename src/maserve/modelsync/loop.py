@@ -230,8 +230,9 @@ class ModelSync:
         self._status.store(rows, memory.problem)
 
     def _act(self, plan: Plan, group: asyncio.TaskGroup) -> None:
-        for model in plan.cancel:
-            self._tasks[model].cancel()
+        for task in (self._tasks[model] for model in plan.cancel):
+            if not task.cancelling():  # a second one would break off its cleaning up
+                task.cancel()
         for content in plan.release:
             self._memory.held.discard(content)
             self._memory.releasing.add(content)

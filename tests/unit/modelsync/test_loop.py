@@ -5,14 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from maserve.artifacts import content_id
+from maserve.artifacts import ArtifactUri, OnProgress, content_id
 from maserve.base.errors import Denied, Invalid, Problem, Unavailable
 from maserve.modelsync.lock import locked
-from maserve.testing.modelsync_rig import GRACE_S, SyncRig, a_rig, an_entry
+from maserve.testing.modelsync_rig import GRACE_S, FakeSource, SyncRig, a_rig, an_entry
 
 pytestmark = pytest.mark.looptime
 
 M1, M2 = "s3://b/m1", "s3://b/m2"
+
+
+class SlowToStop(FakeSource):
+    """A download that never ends, and that takes its time once it is cancelled."""
+
+    is_clean = False
+
+    async def download(self, uri: ArtifactUri, into: Path, on_progress: OnProgress) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(10)
+            self.is_clean = True
 
 
 @pytest.fixture
@@ -158,6 +171,15 @@ async def test_download_that_nobody_wants_any_more_is_broken_off(rig: SyncRig) -
         rig.set_list()
         await rig.until(lambda: rig.required() == [])
         await rig.until(lambda: not list((rig.settings.cache / "tmp").iterdir()))
+
+
+async def test_download_that_is_broken_off_is_left_to_clean_up(rig: SyncRig) -> None:
+    source = rig.source = SlowToStop()
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "DOWNLOADING")
+        rig.set_list()
+        await rig.until(lambda: source.is_clean)
 
 
 async def test_leftovers_of_a_crash_are_removed(rig: SyncRig) -> None:
