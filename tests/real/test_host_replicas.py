@@ -19,6 +19,7 @@ from maserve.base.clock import SystemClock
 from maserve.base.errors import Unavailable, Unsupported
 from maserve.base.keys import ModelName
 from maserve.host import Program, Supervisor
+from maserve.host.program import record_path
 from maserve.testing.fake_engine import FakeEngine
 from maserve.testing.triton_stage import (
     CLUSTER,
@@ -111,7 +112,21 @@ async def test_engine_that_never_answers_is_failed_after_its_startup_budget(
         message = await a_message(stage, "FAILED")
         await stage.until_deleted()
 
-    assert "replica is FAILED" in message or "not live 0.1 s after its start" in message
+    assert "triton-is1-c1-0: not live 0.1 s after its start: GET http://" in message
+
+
+async def test_engine_that_is_silent_at_its_start_is_said_to_be(tmp_path: Path) -> None:
+    settings = replace(probing_fast(), startup=replace(FAST, failure_threshold=10_000))
+    async with a_stage(tmp_path, settings, DeafEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+
+        async def said() -> bool:
+            status = await stage.backend.get_server_status(a_server(1), TARGET)
+            return "triton-is1-c1-0: not live yet: GET http://" in status.message
+
+        await until(said)
+        assert await stage.state(a_server(1)) == "CREATING"
+        await stage.until_deleted()
 
 
 async def test_missing_engine_is_said_and_nothing_is_started(tmp_path: Path) -> None:
@@ -215,6 +230,78 @@ async def test_adopted_replica_is_never_said_to_have_lost_its_model(tmp_path: Pa
 
 async def is_stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
+async def test_adopted_replica_that_hangs_for_a_moment_is_not_restarted(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        (pid,) = (row.pid for row in stage.backend.views(KEY, CLUSTER))
+    os.kill(pid, signal.SIGSTOP)
+    await until(lambda: is_stopped(pid))
+
+    quick = replace(fast_settings().embedded, status_timeout_s=1.0)
+    settings = replace(fast_settings(), startup=FAST, embedded=quick)
+    async with a_stage(tmp_path, settings, FakeEngine()) as stage:
+        with pytest.raises(Unavailable, match="does not say what it has loaded"):
+            await stage.backend.get_model_status(KEY, TARGET, MODEL)
+        os.kill(pid, signal.SIGCONT)
+        await until(lambda: is_read(stage))
+        (row,) = stage.backend.views(KEY, CLUSTER)
+        await stage.until_deleted()
+
+    assert (row.pid, row.restarts) == (pid, 0)
+
+
+async def is_read(stage: Stage) -> bool:
+    try:
+        report = await stage.backend.get_model_status(KEY, TARGET, MODEL)
+    except Unavailable:
+        return False
+    return all(row.running for row in report.rows)
+
+
+async def test_adopted_replica_is_watched_while_no_other_could_be_started(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        (pid,) = (row.pid for row in stage.backend.views(KEY, CLUSTER))
+
+    engine = FakeEngine(problem=Unavailable("no space for the engine"))
+    async with a_stage(tmp_path, fast_settings(), engine) as stage:
+        await stage.backend.get_model_status(KEY, TARGET, MODEL)
+        (row,) = stage.backend.views(KEY, CLUSTER)
+        assert (row.state, row.pid, row.restarts) == ("RUNNING", pid, 0)
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: says(stage, "no space for the engine"))
+        assert stage.endpoints.ports() == []
+        engine.problem = None
+        await stage.until_serving(a_server(1))
+        await stage.until_deleted()
+
+
+async def says(stage: Stage, reason: str) -> bool:
+    return stage.backend.views(KEY, CLUSTER)[0].reason == reason
+
+
+async def test_what_an_engine_left_holds_up_only_its_next_start(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        (pid,) = (row.pid for row in stage.backend.views(KEY, CLUSTER))
+        record = record_path(stage.folder.processes, program_of(stage, "/engine"))
+        record.unlink()
+        record.mkdir()
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: says(stage, f"cannot remove {record}: Is a directory"))
+        record.rmdir()
+        await stage.until_serving(a_server(1))
+        await stage.until_deleted()
+
+
+def program_of(stage: Stage, kind: str) -> str:
+    (name,) = (name for name in stage.pids() if name.endswith(kind))
+    return name
 
 
 async def test_reading_is_never_older_than_the_last_config_change(stage: Stage) -> None:

@@ -9,9 +9,9 @@ import structlog
 from maserve.backends.triton.settings import EmbeddedSettings
 from maserve.base.backoff import Backoff
 from maserve.base.clock import Clock
-from maserve.base.errors import Error
+from maserve.base.errors import Error, Unavailable
 from maserve.base.tasks import run_until
-from maserve.host import Process, Program, Supervisor, log_size_bytes, read_log_from, tail_log
+from maserve.host import Process, Supervisor, log_size_bytes, read_log_from, tail_log
 
 log = structlog.get_logger()
 
@@ -19,10 +19,10 @@ log = structlog.get_logger()
 class Keeper:
     """Runs until cancelled, which leaves the program running.
 
-    `program` is asked before every start, `observe` runs beside the program until it ends.
-    `on_exit` is called in the moment it has ended, before anything is cleaned up. `on_down` then
-    gets the reason, the text logged since the start and the failures in a row; True means start
-    again at once.
+    `ensure` returns the running program or starts it, with its output in the file `output`;
+    `observe` runs beside the program until it ends. `on_exit` is called in the moment it has ended,
+    before anything is cleaned up. `on_down` then gets the reason, the text logged since the start
+    and the failures in a row; True means start again at once.
     """
 
     def __init__(
@@ -32,7 +32,8 @@ class Keeper:
         supervisor: Supervisor,
         clock: Clock,
         settings: EmbeddedSettings,
-        program: Callable[[], Awaitable[Program]],
+        output: Path,
+        ensure: Callable[[], Awaitable[Process]],
         observe: Callable[[Process], Awaitable[None]],
         on_exit: Callable[[], None],
         on_down: Callable[[str, str, int], Awaitable[bool]],
@@ -41,7 +42,8 @@ class Keeper:
         self._supervisor = supervisor
         self._clock = clock
         self._settings = settings
-        self._program = program
+        self._output = output
+        self._ensure = ensure
         self._observe = observe
         self._on_exit = on_exit
         self._on_down = on_down
@@ -65,26 +67,28 @@ class Keeper:
     async def kill(self, reason: str, *, grace_s: float) -> None:
         """End the running program; `reason` is what its end will be reported with."""
         self._killed_for = reason
-        await self._supervisor.terminate(self._name, grace_s=grace_s)
+        await self._clean(self._supervisor.terminate(self._name, grace_s=grace_s))
 
     async def _one_life(self) -> tuple[str, str]:
         """Return why the program does not run any more, and what it said meanwhile."""
         self._killed_for = ""
+        offset = log_size_bytes(self._output)
         try:
-            program = await self._program()
-            offset = log_size_bytes(program.log)
-            process = await self._find_or_start(program)
+            process = await self._ensure()
         except Error as error:
             return str(error), ""
         await run_until(process.exited, _forever(self._observe, process))
         self._on_exit()
-        await self._supervisor.settle(self._name)
-        reason = self._killed_for or f"{process.exit}{_last_words(program.log)}"
-        return reason, read_log_from(program.log, offset)
+        await self._clean(self._supervisor.settle(self._name))
+        reason = self._killed_for or f"{process.exit}{_last_words(self._output)}"
+        return reason, read_log_from(self._output, offset)
 
-    async def _find_or_start(self, program: Program) -> Process:
-        process = self._supervisor.find(self._name)
-        return process if process is not None else await self._supervisor.start(program)
+    async def _clean(self, work: Awaitable[object]) -> None:
+        """Remove what a life has left; what cannot be removed now holds up the next start."""
+        try:
+            await work
+        except Unavailable as error:
+            log.warning("program is not cleaned up", program=self._name, error=str(error))
 
 
 async def _forever(observe: Callable[[Process], Awaitable[None]], process: Process) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 
 from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
 from maserve.backends.triton.local.poller import IndexPoller, Snapshot
@@ -54,20 +53,23 @@ class Prober:
             on_snapshot=self._judge,
         )
 
-    async def wait_started(self, started: datetime) -> str:
+    async def wait_started(self) -> str:
         """Return once the engine is live, with an empty text, or with the reason why it is not.
 
-        Asks faster than the probe's period; the budget is the probe's, counted from `started`.
+        Asks faster than the probe's period. The budget is the probe's; after the first period it is
+        told what is waited for.
         """
         probe, clock = self._settings.startup, self._parts.clock
-        budget_s = probe.period_s * probe.failure_threshold
-        while True:
-            problem = await self._ask("/v2/health/live", probe.timeout_s)
-            if not problem:
-                return ""
-            if (clock.now() - started).total_seconds() >= budget_s:
+        began_s, budget_s, told = clock.monotonic(), probe.period_s * probe.failure_threshold, ""
+        while problem := await self._ask("/v2/health/live", probe.timeout_s):
+            waited_s = clock.monotonic() - began_s
+            if waited_s >= budget_s:
                 return f"not live {budget_s:g} s after its start: {problem}"
+            if waited_s >= probe.period_s and problem != told:
+                told = problem
+                await self._on_verdict(False, f"not live yet: {problem}")
             await clock.sleep(self._settings.embedded.fast_period_s)
+        return ""
 
     async def run(self) -> str:
         """Probe until the liveness probe has failed; return why."""
@@ -82,12 +84,13 @@ class Prober:
 
     async def _watch_liveness(self, reasons: list[str]) -> None:
         probe, clock = self._settings.liveness, self._parts.clock
-        failures = Failures()
+        failures, took_s = Failures(), 0.0
         while not failures.is_final(probe, clock.monotonic()):
-            await clock.sleep(probe.period_s)
+            await clock.sleep(max(0.0, probe.period_s - took_s))
+            asked_s = clock.monotonic()
             problem = await self._ask("/v2/health/live", probe.timeout_s)
-            now_s = clock.monotonic()
-            failures = failures.another(problem, now_s) if problem else Failures()
+            took_s = clock.monotonic() - asked_s
+            failures = failures.another(problem, asked_s) if problem else Failures()
         reasons.append(f"liveness probe failed {failures.count} times: {failures.reason}")
         raise _Failed
 

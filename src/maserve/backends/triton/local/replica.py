@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 import structlog
 
@@ -85,7 +86,8 @@ class LocalReplica:
         """Set while there is a poller."""
         self._engine = self._keeper(
             self._engine_name,
-            self._engine_program,
+            self.paths.engine_log,
+            self._ensure_engine,
             self._observe,
             self._engine_exited,
             self._engine_down,
@@ -177,7 +179,8 @@ class LocalReplica:
             self._drain_asked.set()
         sync = self._keeper(
             self._sync_name,
-            self._sync_program,
+            self.paths.modelsync_log,
+            self._ensure_sync,
             self._observe_sync,
             self._on_change,
             self._sync_down,
@@ -189,7 +192,8 @@ class LocalReplica:
     def _keeper(
         self,
         name: str,
-        program: Callable[[], Awaitable[Program]],
+        output: Path,
+        ensure: Callable[[], Awaitable[Process]],
         observe: Callable[[Process], Awaitable[None]],
         on_exit: Callable[[], None],
         on_down: Callable[[str, str, int], Awaitable[bool]],
@@ -199,44 +203,57 @@ class LocalReplica:
             supervisor=self._parts.supervisor,
             clock=self._parts.clock,
             settings=self._embedded,
-            program=program,
+            output=output,
+            ensure=ensure,
             observe=observe,
             on_exit=on_exit,
             on_down=on_down,
         )
 
-    async def _engine_program(self) -> Program:
-        """Return the engine's program; ports and record are on disk before it can start."""
+    async def _ensure_engine(self) -> Process:
+        """Return the running engine, or start it; ports and record are on disk before that.
+
+        For one that runs nothing is prepared: what it takes to start another must not be in the way
+        of watching it.
+        """
         parts = self._parts
+        running = parts.supervisor.find(self._engine_name)
+        if running is not None:
+            self._has_ports.set()
+            return running
         await parts.engine.prepare()
         if not self.record.ports:
             ports = await parts.files.call(parts.ports.allocate, self._engine_name, 3)
             self.record = replace(self.record, ports=ports)
             await parts.files.call(write_json, self.paths.state, self.record.row())
         self._has_ports.set()
-        if parts.supervisor.find(self._engine_name) is None:
-            await parts.files.call(remove_shared_memory, shm_prefix(self.paths))
+        await parts.files.call(remove_shared_memory, shm_prefix(self.paths))
         make_folder(self.paths.models)
-        return build_engine_program(self.record, self.paths, parts)
+        return await parts.supervisor.start(build_engine_program(self.record, self.paths, parts))
 
-    async def _sync_program(self) -> Program:
-        """Return model-sync's program; one that runs with other arguments is ended first."""
+    async def _ensure_sync(self) -> Process:
+        """Return the running model-sync, or start it; one with other arguments is ended first."""
         await self._has_ports.wait()
         make_folder(self.paths.models)
-        program = build_modelsync_program(self.record, self.paths, self._parts)
-        running = self._parts.supervisor.find(self._sync_name)
-        if running is not None and running.digest != program.digest():
-            await self._parts.supervisor.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
-        return program
+        programs = self._parts.supervisor
+        running = programs.find(self._sync_name)
+        if running is not None and running.digest == self._sync_program().digest():
+            return running
+        if running is not None:
+            await programs.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
+        return await programs.start(self._sync_program())
 
-    async def _observe(self, process: Process) -> None:
+    def _sync_program(self) -> Program:
+        return build_modelsync_program(self.record, self.paths, self._parts)
+
+    async def _observe(self, _process: Process) -> None:
         """Probe a running engine until it has to be ended or ends by itself."""
         # A client of its own: a kept-alive connection would make Triton wait out its exit timeout.
         async with HttpClient() as http:
-            problem = await self._probe(process, http)
+            problem = await self._probe(http)
         await self._engine.kill(problem, grace_s=self._embedded.kill_margin_s)
 
-    async def _probe(self, process: Process, http: HttpClient) -> str:
+    async def _probe(self, http: HttpClient) -> str:
         """Probe until the engine has to be ended; return why."""
         prober = Prober(
             engine_url(self.record),
@@ -246,8 +263,10 @@ class LocalReplica:
             was_ready=self.record.ready,
             on_verdict=self._note_ready,
         )
-        problem = await prober.wait_started(process.started)
+        # One that was ready has started; only its liveness may end it now.
+        problem = "" if self.record.ready else await prober.wait_started()
         if problem:
+            self._reason = problem
             self._set_life(Life.FAILED)
             return problem
         self._set_life(Life.RUNNING)
@@ -295,11 +314,11 @@ class LocalReplica:
         parts = self._parts
         try:
             ports = await parts.files.call(parts.ports.replace, self._engine_name, 3)
+            self.record = replace(self.record, ports=ports)
+            await parts.supervisor.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
         except Unavailable as error:
-            log.warning("no other ports", replica=self.name, error=str(error))
+            log.warning("ports not moved", replica=self.name, error=str(error))
             return False
-        self.record = replace(self.record, ports=ports)
-        await parts.supervisor.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
         return True
 
     async def _note_ready(self, ready: bool, reason: str) -> None:
