@@ -1,6 +1,7 @@
 """YAML text to plain values, strictly, remembering the line of every field."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,9 +48,10 @@ def read_documents(text: str, *, source: str) -> tuple[Document, ...]:
 def add_scalar_forms(to: Any) -> None:
     """Teach a YAML loader or dumper class which plain words are no text for `read_documents`."""
     for tag, pattern, first in _FORMS:
-        to.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
+        to.add_implicit_resolver(f"{_CORE}{tag}", re.compile(pattern), first)
 
 
+_CORE = "tag:yaml.org,2002:"
 _FORMS: tuple[tuple[str, str, list[str]], ...] = (
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
@@ -61,6 +63,15 @@ _FORMS: tuple[tuple[str, str, list[str]], ...] = (
     ),
     ("merge", r"^<<$", ["<"]),
 )
+_MEANINGS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "merge": str,
+    "null": lambda _: None,
+    "bool": lambda text: text.lower() == "true",
+    "int": int,
+    "float": float,
+}
+_SPELLINGS = {f"{_CORE}{tag}": pattern for tag, pattern, _ in _FORMS} | {f"{_CORE}str": ""}
 
 
 class _Loader(yaml.SafeLoader):
@@ -101,6 +112,7 @@ class _Reader:
         if self._count > MAX_VALUES or id(node) in self._open:
             raise self._wrong(node, "unfolds without bound through its aliases")
         self._lines.setdefault(path, _line(node))
+        self._check_tag(node)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         self._open.add(id(node))
@@ -127,6 +139,7 @@ class _Reader:
         return merged | own
 
     def _merged(self, node: yaml.Node, path: str) -> dict[str, Any]:
+        self._check_tag(node)
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         merged: dict[str, Any] = {}
         for source in sources:
@@ -138,23 +151,27 @@ class _Reader:
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise self._wrong(node, "has a key that is no text")
+        self._check_tag(node)
         return str(node.value)
 
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
-        text = node.value
-        match node.tag.removeprefix("tag:yaml.org,2002:"):
-            case "str" | "merge":
-                return text
-            case "null":
-                return None
-            case "bool":
-                return text.lower() == "true"
-            case "int":
-                return int(text)
-            case "float":
-                return float(text)
+    def _check_tag(self, node: yaml.Node) -> None:
+        """Refuse a tag that asks for more than JSON has, or that does not fit what it stands at."""
+        match node:
+            case yaml.ScalarNode():
+                spelling = _SPELLINGS.get(node.tag)
+                is_known = spelling is not None and re.search(spelling, node.value) is not None
+            case yaml.SequenceNode():
+                is_known = node.tag == f"{_CORE}seq"
             case _:
-                raise self._wrong(node, f"has a tag that is not known here: {node.tag}")
+                is_known = node.tag == f"{_CORE}map"
+        if not is_known:
+            raise self._wrong(node, f"has a tag that is not known here: {node.tag}")
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        try:
+            return _MEANINGS[node.tag.removeprefix(_CORE)](node.value)
+        except ValueError as error:
+            raise self._wrong(node, f"has a number that cannot be read: {error}") from error
 
     def _wrong(self, node: yaml.Node, text: str) -> Invalid:
         return Invalid(Problem("", f"{self._source}:{_line(node)} {text}"))

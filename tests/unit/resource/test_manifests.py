@@ -43,6 +43,16 @@ def test_only_the_scalars_of_json_are_no_text() -> None:
     }
 
 
+def test_tags_of_json_types_are_followed() -> None:
+    text = f"{HEAD}metadata: !!map {{name: !!str 5, labels: {{!!str a: !!str true}}}}\n"
+    text += "spec: {deployableArtifactUri: !!seq [! x], revisionId: !!int 3}"
+    (found,) = from_yaml(text)
+    model = found.resource
+    assert isinstance(model, v2.Model)
+    assert (model.metadata.name, dict(model.metadata.labels)) == ("5", {"a": "true"})
+    assert (list(model.spec.deployable_artifact_uri), model.spec.revision_id) == (["x"], 3)
+
+
 def test_anchors_and_merges_are_followed() -> None:
     labels = "  labels: &l {x: y, z: w}\n  annotations: {<<: *l, z: v}\n"
     text = f"{HEAD}metadata:\n  name: a\n{labels}"
@@ -77,6 +87,17 @@ def test_problems_of_all_documents_are_told() -> None:
         ("a: &a [*a]", "unfolds without bound"),
         ("a: !!python/object:os.system {}", "m.yaml:1"),
         ("a: !!binary x", "has a tag that is not known here"),
+        ("a: !x {}", "has a tag that is not known here: !x"),
+        ("a: [!x []]", "has a tag that is not known here: !x"),
+        ("a: !!set {b}", "has a tag that is not known here"),
+        ("a: !!omap [b: 1]", "has a tag that is not known here"),
+        ("!x a: 1", "has a tag that is not known here: !x"),
+        ("<<: !x {}", "has a tag that is not known here: !x"),
+        ("<<: !x [{}]", "has a tag that is not known here: !x"),
+        ("a: !!map []", "has a tag that is not known here"),
+        ("a: !!int b", "has a tag that is not known here"),
+        ("a: !!bool b", "has a tag that is not known here"),
+        ("a: " + "1" * 5000, "m.yaml:1 has a number that cannot be read"),
         ("? [a]\n: b", "has a key that is no text"),
         ("<<: 1", "merges what is no object"),
         ("- a", "a manifest must be an object"),
