@@ -30,7 +30,8 @@ def decide(world: World, *, now: float, grace_s: float) -> Plan:
     if world.wanted is None:
         return Plan(readiness=world.readiness, first_serving=world.first_serving)
     unwanted = _unwanted(world)
-    since = {model: world.unwanted_since.get(model, now) for model in unwanted}
+    required = _required(world)
+    since = {m: now if m in required else world.unwanted_since.get(m, now) for m in unwanted}
     readiness, first_serving = _readiness(world)
     ups = [_bring_up(world, model, want, now) for model, want in world.wanted.items()]
     downs = [_take_down(world, model, since[model], now, grace_s) for model in unwanted]
@@ -124,8 +125,7 @@ def _take_down(
         return None
     if state is not EngineState.READY and model in world.linked:
         return Action(step=Step.REMOVE, model=model)
-    required = world.readiness.required if world.readiness else ()
-    if model in required or now < since + grace_s:
+    if model in _required(world) or now < since + grace_s:
         return None
     return Action(step=Step.UNLOAD, model=model)
 
@@ -168,12 +168,16 @@ def _readiness(world: World) -> tuple[Readiness | None, frozenset[ModelName] | N
     first = world.first_serving
     if first is not None and (world.engine is None or (first & serving) - ready):
         return None, first
-    before = world.readiness.required if world.readiness else ()
     # A model that was loaded here once stays required when the engine has restarted without it: it
     # may have been promoted, and routed to, since the file was written.
     once_loaded = serving & world.applied.keys()
-    required = (set(before) & serving) | ready | once_loaded
+    required = (set(_required(world)) & serving) | ready | once_loaded
     return Readiness(required=_sorted(required), pending=_sorted(serving - required)), None
+
+
+def _required(world: World) -> tuple[ModelName, ...]:
+    """Return what the readiness file requires as this pass has found it."""
+    return world.readiness.required if world.readiness else ()
 
 
 def _is_moving(world: World) -> bool:

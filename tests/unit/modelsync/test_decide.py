@@ -177,6 +177,12 @@ def test_unwanted_model_is_taken_down(world: World, actions: tuple[Action, ...])
     assert plan(world).actions == actions
 
 
+def test_grace_begins_when_the_model_has_left_the_readiness_list() -> None:
+    listed = replace(UNWANTED, unwanted_since={M: 1.0}, readiness=Readiness(required=(M,)))
+    assert plan(listed).unwanted_since == {M: NOW}
+    assert plan(replace(listed, readiness=Readiness())).unwanted_since == {M: 1.0}
+
+
 def test_obsolete_download_is_cancelled() -> None:
     assert plan(replace(WANTED, busy={M: replace(STAGE, content="c0")})).cancel == (M,)
     assert plan(replace(WANTED, wanted={}, busy={M: STAGE})).cancel == (M,)
