@@ -32,7 +32,7 @@ from maserve.envoy.types import (
     RouteRule,
     ServiceRef,
 )
-from maserve.host import HttpClient, Supervisor, Worker
+from maserve.host import HttpClient, Supervisor, Worker, can_watch
 
 _PORT_TRIES = 3
 
@@ -104,7 +104,12 @@ class DataPlane:
             timeout_s=settings.acknowledge_timeout_s,
         )
         self._ledger = Ledger(
-            self._layout, renderer=renderer, swapper=self._swapper, worker=self._worker, clock=clock
+            self._layout,
+            renderer=renderer,
+            swapper=self._swapper,
+            worker=self._worker,
+            clock=clock,
+            can_watch=can_watch,
         )
         self._stack = AsyncExitStack()
 

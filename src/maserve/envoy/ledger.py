@@ -14,13 +14,19 @@ from maserve.base.clock import Clock
 from maserve.base.errors import Error, Unavailable
 from maserve.envoy.layout import Layout
 from maserve.envoy.render import Renderer
-from maserve.envoy.snapshot import Snapshot
+from maserve.envoy.snapshot import Snapshot, watched
 from maserve.envoy.state import State, parse_state, render_state
 from maserve.envoy.swap import Rejected, Swapper
-from maserve.host import Worker, find_bytes, write_atomically
+from maserve.host import Worker, find_bytes, watch_limit, write_atomically
 
 _REPAIR_S = 1.0
 """How long after a swap that got no answer it is tried again by itself."""
+
+_SPARE_WATCHES = 4
+"""What is left to others of this user: who needs one of the last must not end Envoy."""
+
+_COMMON_FILES = 2
+"""The lists of clusters and of listeners."""
 
 Change = Callable[[State], State]
 """Changes what shall be served. May be applied more than once; raises what its caller gets."""
@@ -45,7 +51,9 @@ class Ledger:
         swapper: Swapper,
         worker: Worker,
         clock: Clock,
+        can_watch: Callable[[int], bool],
     ) -> None:
+        self._can_watch = can_watch
         self._renderer = renderer
         self._layout = layout
         self._swapper = swapper
@@ -72,7 +80,11 @@ class Ledger:
             self.state = state
 
     async def prepare(self) -> None:
-        """Write the discovery files for an Envoy that does not run yet."""
+        """Write the discovery files for an Envoy that does not run yet.
+
+        Raises `Unavailable` when it could not watch them.
+        """
+        await self._check_room(len(watched(self.state)) + _COMMON_FILES)
         await self._swapper.write(await self._snapshot())
 
     async def catch_up(self) -> None:
@@ -140,6 +152,11 @@ class Ledger:
             _finish(applied)
             return
         try:
+            await self._check_room(len(watched(state) - watched(before)))
+        except Unavailable as error:
+            await self._split(applied, error)
+            return
+        try:
             await self.save(state)
             await self._swapper.publish(await self._snapshot())
         except Rejected as error:
@@ -151,7 +168,7 @@ class Ledger:
             _finish(applied)
 
     async def _take_back(self, before: State, applied: Sequence[_Request], error: Rejected) -> None:
-        """Undo what was refused; of several changes, try each by itself."""
+        """Undo what was refused."""
         try:
             await self.save(before)
         except Unavailable as full:
@@ -159,12 +176,23 @@ class Ledger:
             _fail(applied, full)
             return
         await self.catch_up()
+        await self._split(applied, error)
+
+    async def _split(self, applied: Sequence[_Request], error: Unavailable) -> None:
+        """Of several changes that cannot be made together, try each by itself."""
         if len(applied) > 1:
             for request in applied:
                 await self._settle([request])
             return
-        log.warning("envoy refused a change", error=str(error))
+        log.warning("envoy cannot take a change", error=str(error))
         _fail(applied, error)
+
+    async def _check_room(self, more_files: int) -> None:
+        """Raise `Unavailable` for more files than can be watched: Envoy would die of them."""
+        if more_files <= 0 or await self._worker.call(self._can_watch, more_files + _SPARE_WATCHES):
+            return
+        text = f"Envoy cannot watch {more_files} more files: raise {watch_limit()} with sysctl"
+        raise Unavailable(text)
 
     async def _snapshot(self) -> Snapshot:
         return await self._worker.call(self._renderer.snapshot, self.state)

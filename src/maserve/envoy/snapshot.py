@@ -96,6 +96,13 @@ def tables_of(state: State) -> tuple[ClusterId | None, ...]:
     return (None, *sorted(state.listeners))
 
 
+def watched(state: State) -> frozenset[str]:
+    """Return what has a file of its own, which Envoy watches with an instance of its own."""
+    return frozenset(map(table_name, tables_of(state))) | frozenset(
+        map(service_name, _all_services(state))
+    )
+
+
 def table_rules(state: State, cluster: ClusterId | None) -> tuple[TableRule, ...]:
     """Return the rules of one table, the oldest route's first; later claims are shadowed."""
     routes = sorted(

@@ -23,6 +23,7 @@ from maserve.host.process import Exit, Process
 from maserve.host.program import Program
 from maserve.host.shm import remove_shared_memory
 from maserve.host.supervisor import Supervisor, clean_environment
+from maserve.host.watches import can_watch, watch_limit
 from maserve.host.worker import Worker
 
 __all__ = [
@@ -54,4 +55,6 @@ __all__ = [
     "run_command",
     "CommandResult",
     "remove_shared_memory",
+    "can_watch",
+    "watch_limit",
 ]

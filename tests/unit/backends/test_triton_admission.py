@@ -71,9 +71,10 @@ async def test_refusal_is_tried_again_and_until_then_nothing_is_known(plane: Pla
     plane.admission.want((ONE,))
     await until(lambda: failures_left(plane, 0))
     assert not await plane.admission.left(TWO, timeout_s=0)
+    assert plane.admission.problem == "away"
 
     assert await plane.admission.settled(timeout_s=2)
-    assert plane.endpoints.ports() == [1]
+    assert (plane.endpoints.ports(), plane.admission.problem) == ([1], "")
 
 
 async def failures_left(plane: Plane, count: int) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -105,6 +106,7 @@ class World:
     ledger: Ledger
     swapper: Swapper
     layout: Layout
+    room: list[int]
 
     @property
     def stored(self) -> State:
@@ -126,13 +128,21 @@ async def a_world(folder: Path) -> AsyncIterator[World]:
         clock=clock,
         timeout_s=5,
     )
-    ledger = Ledger(layout, renderer=renderer, swapper=swapper, worker=worker, clock=clock)
+    room = [1000]
+    ledger = Ledger(
+        layout,
+        renderer=renderer,
+        swapper=swapper,
+        worker=worker,
+        clock=clock,
+        can_watch=lambda count: count <= room[0],
+    )
     await ledger.load()
     await ledger.prepare()
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(run_until(stop, ledger.run()))
-        yield World(envoy, ledger, swapper, layout)
+        yield World(envoy, ledger, swapper, layout, room)
         stop.set()
     worker.close()
 
@@ -280,6 +290,20 @@ async def test_full_disk_is_unavailable_and_nothing_is_changed(world: World) -> 
 def block_writes(layout: Layout) -> None:
     """Let the next write of the state file fail as on a full disk."""
     layout.state.with_name(f".{layout.state.name}.{os.getpid()}.tmp").symlink_to("/dev/full")
+
+
+async def test_more_files_than_envoy_may_watch_are_refused_and_harm_nothing(world: World) -> None:
+    await world.ledger.submit(serving(1))
+    world.room[0] = 5
+    fitting, large = await asyncio.gather(
+        world.ledger.submit(listening("east", 1)),
+        world.ledger.submit(lambda state: listening("a", 2)(listening("b", 3)(state))),
+        return_exceptions=True,
+    )
+    assert (fitting, world.stored.listeners) == (None, {"east": 1})
+    assert re.search(r"2 more files: raise fs\.inotify\.max_user_instances = \d+", str(large))
+    world.room[0] = 0
+    await world.ledger.submit(serving(2))
 
 
 async def test_files_of_what_is_gone_are_removed(world: World) -> None:

@@ -39,6 +39,8 @@ class Admission:
         self._wake = asyncio.Event()
         self._news = asyncio.Event()
         self._backoff = Backoff(initial_s=0.1, limit_s=5.0)
+        self.problem = ""
+        """Why the data plane has not taken what is wanted, empty while nothing failed."""
 
     def want(self, addresses: tuple[Address, ...]) -> None:
         """Say which addresses should get traffic from now on."""
@@ -93,7 +95,9 @@ class Admission:
         except Unavailable as error:
             if not failures:
                 log.warning("endpoints not set", service=service, error=str(error))
+            self.problem = str(error)
             return False
+        self.problem = ""
         self._acknowledged = addresses
         news, self._news = self._news, asyncio.Event()
         news.set()

@@ -136,7 +136,9 @@ class Fleet:
         if len(ready) == len(live) == self.wish.replicas:
             if self._admission.is_settled:
                 return self._status(ServerState.SERVING, told)
-            return self._status(ServerState.CREATING, f"{told}, data plane has not taken them yet")
+            behind = f"{told}, data plane has not taken them yet"
+            why = f": {self._admission.problem}" if self._admission.problem else ""
+            return self._status(ServerState.CREATING, f"{behind}{why}")
         if self._problem:
             return self._status(ServerState.CREATING, self._problem, up_to_date=up_to_date)
         failed = any(one.life is Life.FAILED for one in current)
