@@ -19,7 +19,7 @@ from maserve.modelsync.memory import Memory
 from maserve.modelsync.readiness import find_readiness, store_readiness
 from maserve.modelsync.repository import Repository
 from maserve.modelsync.settings import SyncSettings
-from maserve.modelsync.status import StatusFile, build_status
+from maserve.modelsync.status import ModelStatus, StatusFile, build_status
 from maserve.modelsync.steps import Fault, Steps
 from maserve.modelsync.types import (
     Action,
@@ -226,8 +226,19 @@ class ModelSync:
         if memory.start_judged:
             store_readiness(self._settings.readiness_file, world.readiness, plan.readiness)
             memory.first_serving = plan.first_serving
-        rows = build_status(world, plan, memory.progress, self._clock.now())
-        self._status.store(rows, memory.problem)
+        self._tell(build_status(world, plan, memory.progress, self._clock.now()))
+
+    def _tell(self, rows: Mapping[ModelName, ModelStatus]) -> None:
+        """Write the status; a disk that has no room for it holds up nothing else."""
+        memory = self._memory
+        try:
+            self._status.store(rows, memory.problem)
+        except Unavailable as error:
+            if memory.status_written:
+                log.warning("status not written", error=str(error))
+            memory.status_written = False
+        else:
+            memory.status_written = True
 
     def _act(self, plan: Plan, group: asyncio.TaskGroup) -> None:
         for task in (self._tasks[model] for model in plan.cancel):

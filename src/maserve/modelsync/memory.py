@@ -33,6 +33,7 @@ class Memory:
     problem: str = ""
     warnings: frozenset[str] = frozenset()
     engine_answered: bool = False
+    status_written: bool = True
     staged: set[tuple[ModelName, str]] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
     releasing: set[str] = field(default_factory=set)

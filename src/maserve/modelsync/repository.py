@@ -7,7 +7,7 @@ from pathlib import Path
 
 from maserve.base.errors import Invalid, Problem, Unavailable
 from maserve.base.keys import ModelName
-from maserve.host.files import remove_tree
+from maserve.host.files import make_folder, remove_file, remove_tree, write_atomically
 from maserve.modelsync.types import FAILURE_CONTENT
 
 CONTENT_FOLDER = "model"
@@ -30,10 +30,7 @@ class Repository:
     def ensure(self) -> None:
         """Make the folders. Raises `Unavailable` naming the one that cannot be made."""
         for folder in (self._folder, self._private):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise Unavailable(f"cannot make {folder}: {error.strerror or error}") from error
+            make_folder(folder)
 
     def linked(self) -> Mapping[ModelName, str]:
         """Return the content id behind each of our links; `FAILURE_CONTENT` for a stand-in."""
@@ -58,15 +55,15 @@ class Repository:
         that names a backend which does not exist fails with that name: the one way to be heard.
         """
         folder = self._private / _FAILED / model
-        (folder / "1").mkdir(parents=True, exist_ok=True)
-        (folder / "config.pbtxt").write_text(_failing_config(model, reason), encoding="utf-8")
+        make_folder(folder / "1")
+        write_atomically(folder / "config.pbtxt", _failing_config(model, reason).encode())
         self._point(model, folder)
 
     def remove(self, model: ModelName) -> None:
         """Take our link away, and a stand-in's files; absent is success."""
         path = self._folder / model
         if path.is_symlink():
-            path.unlink()
+            remove_file(path)
         self.forget_failure(model)
 
     def forget_failure(self, model: ModelName) -> None:

@@ -442,6 +442,29 @@ async def test_once_brings_up_what_can_be(rig: SyncRig) -> None:
     assert "not found" in rig.engine.failed["bad"]
 
 
+async def test_status_that_cannot_be_written_holds_up_nothing(rig: SyncRig) -> None:
+    rig.settings.status_file.mkdir()
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.required() == ["m"])
+        rig.set_list()
+        await rig.until(lambda: rig.engine.calls("unload") == ["m"])
+        rig.settings.status_file.rmdir()
+        await rig.until(rig.settings.status_file.exists)
+
+
+async def test_failure_that_cannot_be_published_stays_what_it_is(rig: SyncRig) -> None:
+    rig.settings.private.mkdir()
+    (rig.settings.private / "failed").write_text("in the way")
+    rig.set_list(an_entry("m", "s3://b/none", phase="staged"))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "DOWNLOAD_FAILED")
+        await rig.clock.sleep(30)
+        assert rig.status("m")["permanent"]
+        (rig.settings.private / "failed").unlink()
+        await rig.until(lambda: "not found" in rig.engine.failed.get("m", ""))
+
+
 async def test_nothing_is_written_at_rest(rig: SyncRig) -> None:
     rig.set_list(an_entry("m", M1))
     async with rig.running():
