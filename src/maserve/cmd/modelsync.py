@@ -168,14 +168,15 @@ def _seconds(name: str, given: argparse.Namespace, problems: list[Problem]) -> f
 
 
 def _sync_settings(given: argparse.Namespace, seconds: Mapping[str, float]) -> SyncSettings:
-    repository: Path = given.repository
+    repository: Path = given.repository.resolve()
+    private: Path = given.private or repository.with_name(f".{repository.name}.model-sync")
     return SyncSettings(
         replica=ReplicaName(given.replica),
         model_config=given.config,
         list_lock=given.list_lock or _default_lock(given.config),
         repository=repository,
-        cache=given.cache,
-        private=given.private or repository.with_name(f".{repository.name}.model-sync"),
+        cache=given.cache.resolve(),
+        private=private.resolve(),
         readiness_file=given.readiness,
         status_file=given.status_file or given.readiness.with_name(STATUS_FILE),
         unload_grace_s=seconds["unload-grace"],

@@ -17,7 +17,8 @@ class SyncSettings:
     `model-list.json`. `list_lock` is locked around "read the list again; unload": whoever writes
     the list under the same lock knows that no unload follows a write that wants the model; None
     where no such writer exists. `repository` and `cache` lie on one volume, at the same paths for
-    every replica that shares the cache. `private` is this replica's own folder on that volume.
+    every replica that shares the cache. `private` is this replica's own folder on that volume. All
+    three are resolved: where a link in the repository leads is compared with them.
     """
 
     replica: ReplicaName

@@ -24,6 +24,16 @@ def test_places_are_derived_from_the_given_ones() -> None:
     assert sync.unload_grace_s == 2.0
 
 
+def test_places_are_told_apart_however_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "volume" / "data").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("volume/data")
+    data = tmp_path / "link" / ".." / "data"
+    sync = parse_options((*REQUIRED, f"--repository={data}/models", f"--cache={data}/c"), {}).sync
+    assert sync.repository == tmp_path / "volume/data/models"
+    assert sync.cache == tmp_path / "volume/data/c"
+    assert sync.private == tmp_path / "volume/data/.models.model-sync"
+
+
 def test_mounted_config_map_has_no_lock(tmp_path: Path) -> None:
     assert parse_options((*REQUIRED, f"--config={tmp_path}"), {}).sync.list_lock is None
 
