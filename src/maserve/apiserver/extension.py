@@ -32,7 +32,8 @@ class Inspector(Protocol):
     def logs(self, request: ext.LogsRequest) -> AsyncIterator[ext.LogsResponse]:
         """Yield lines, oldest first; ends after the last one unless the request follows them.
 
-        Raises `NotFound` for a server, cluster or replica that is not there.
+        Raises `NotFound` for a server that is not there, `Invalid` for a cluster, replica or
+        program that it does not have.
         """
         ...
 

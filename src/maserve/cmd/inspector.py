@@ -2,16 +2,16 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from maserve.backends import BackendRegistry, ReplicaStatus
 from maserve.backends.triton.local import LocalTritonBackend
 from maserve.base.clock import Clock
-from maserve.base.errors import Error, NotFound
+from maserve.base.errors import Error
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
+from maserve.cmd.replica_logs import ReplicaLogs
 from maserve.deployment import server_name
 from maserve.endpoints import Publisher
-from maserve.host import DataFolder, log_size_bytes, read_log_from, tail_log
+from maserve.host import DataFolder
 from maserve.modelconfig import Entry, ModelConfigProvider
 from maserve.resource import Kind, Resource, key_of, names
 from maserve.routing import Manager as RoutingManager
@@ -19,11 +19,7 @@ from maserve.routing import RouteId
 from maserve.store import EventLog, EventRow, Store
 from maserve.wire import ext, v2
 
-LOG_FILES = {"engine": "engine.log", "model-sync": "model-sync.log"}
-"""A replica's programs and the files they write."""
-
 FOLLOW_S = 0.2
-DEFAULT_TAIL = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +52,13 @@ class LocalInspector:
         """See `apiserver.Inspector.logs`."""
         key = Key(request.namespace, request.inference_server)
         server = await self.store.get(v2.InferenceServer, key)
-        files = self._log_files(server, request)
-        offsets = {place: log_size_bytes(path) for place, path in files.items()}
-        for place, path in files.items():
-            for line in tail_log(path, request.tail_lines or DEFAULT_TAIL):
-                yield _line(place, line)
+        logs = ReplicaLogs(self.folder, server, request)
+        for line in logs.last():
+            yield line
         while request.follow:
             await self.clock.sleep(FOLLOW_S)
-            for place, path in self._log_files(server, request).items():
-                text = read_log_from(path, offsets.get(place, 0))
-                offsets[place] = log_size_bytes(path)
-                for line in text.splitlines():
-                    yield _line(place, line)
+            for line in logs.new():
+                yield line
 
     async def _server_of(self, resource: Resource) -> v2.InferenceServer | None:
         if isinstance(resource, v2.InferenceServer):
@@ -155,28 +146,6 @@ class LocalInspector:
             if not deployment or rule.match_path.endswith(f"/{deployment}")
         )
 
-    def _log_files(
-        self, server: v2.InferenceServer, request: ext.LogsRequest
-    ) -> dict[tuple[str, str, str], Path]:
-        """Return the files asked for, by cluster, replica and program. Raises `NotFound`."""
-        clusters = [target.cluster_id for target in server.spec.cluster_targets]
-        if request.cluster_id and request.cluster_id not in clusters:
-            raise NotFound("cluster", request.cluster_id, f"{server.metadata.name} has {clusters}")
-        if request.process and request.process not in LOG_FILES:
-            raise NotFound("process", request.process, f"there are {', '.join(LOG_FILES)}")
-        files = {
-            (cluster, home.name, process): home / file
-            for cluster in clusters
-            if request.cluster_id in ("", cluster)
-            for home in sorted(self.folder.replicas(ClusterId(cluster), key_of(server)).glob("*/"))
-            if request.replica in ("", home.name)
-            for process, file in LOG_FILES.items()
-            if request.process in ("", process)
-        }
-        if request.replica and not files:
-            raise NotFound("replica", request.replica)
-        return files
-
 
 def _only(resource: Resource) -> str:
     """Return the Deployment whose part alone is shown, empty for a whole server."""
@@ -234,8 +203,3 @@ def _replica(status: ReplicaStatus) -> ext.ReplicaView:
     if status.started is not None:
         view.started_time.FromDatetime(status.started)
     return view
-
-
-def _line(place: tuple[str, str, str], line: str) -> ext.LogsResponse:
-    cluster, replica, process = place
-    return ext.LogsResponse(cluster_id=cluster, replica=replica, process=process, line=line)
