@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 from maserve.base.clock import SystemClock
 from maserve.base.errors import Invalid, NotFound, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
+from maserve.host import DataFolder
 from maserve.modelconfig.file import FileModelConfigProvider, locked_list
 from maserve.modelconfig.file.locked import lock_path, locked_list_now
 from maserve.testing.clock import FakeClock
@@ -21,10 +22,6 @@ from maserve.testing.modelconfig_contract import (
     an_empty_config,
     an_entry,
 )
-
-
-def path_in(folder: Path) -> Callable[[Key, ClusterId], Path]:
-    return lambda key, cluster: folder / cluster / key.namespace / key.name / "model-list.json"
 
 
 class HastyClock(FakeClock):
@@ -45,13 +42,13 @@ def heard() -> Heard:
 
 @pytest.fixture
 def list_path(tmp_path: Path) -> Path:
-    return path_in(tmp_path)(SERVER, ClusterId("east"))
+    return DataFolder(tmp_path).model_config(ClusterId("east"), SERVER)
 
 
 @pytest.fixture
 async def provider(tmp_path: Path, heard: Heard) -> AsyncIterator[FileModelConfigProvider]:
     made = FileModelConfigProvider(
-        path_in(tmp_path),
+        DataFolder(tmp_path),
         changed=lambda key, cluster: heard.append((key, cluster)),
         clock=SystemClock(),
     )
@@ -63,7 +60,7 @@ class TestFileModelConfigProvider(ModelConfigContract):
     @pytest.fixture
     async def provider(self, tmp_path: Path) -> AsyncIterator[FileModelConfigProvider]:
         made = FileModelConfigProvider(
-            path_in(tmp_path), changed=lambda _key, _cluster: None, clock=SystemClock()
+            DataFolder(tmp_path), changed=lambda _key, _cluster: None, clock=SystemClock()
         )
         async with made:
             yield made
@@ -81,11 +78,22 @@ async def test_only_writes_that_change_something_are_announced(
     assert heard == [(SERVER, ClusterId("east"))] * 3
 
 
-async def test_deleting_leaves_no_file(provider: FileModelConfigProvider, list_path: Path) -> None:
+async def test_deleting_leaves_no_file_and_no_folder(
+    provider: FileModelConfigProvider, tmp_path: Path
+) -> None:
     await an_empty_config(provider)
     await provider.add_model_to_config(SERVER, EAST, an_entry())
     await provider.delete_model_config(SERVER, EAST)
-    assert list(list_path.parent.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_deleting_keeps_what_is_somebody_elses(
+    provider: FileModelConfigProvider, list_path: Path
+) -> None:
+    await an_empty_config(provider)
+    (list_path.parent / "cache").mkdir()
+    await provider.delete_model_config(SERVER, EAST)
+    assert [path.name for path in list_path.parent.iterdir()] == ["cache"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +132,7 @@ async def test_file_can_be_read_whole_at_any_moment(
 async def test_unwritable_place_is_unavailable_naming_the_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     provider = FileModelConfigProvider(
-        lambda _key, _cluster: tmp_path / "file" / "model-list.json",
+        DataFolder(tmp_path / "file"),
         changed=lambda _key, _cluster: None,
         clock=SystemClock(),
     )
@@ -161,7 +169,7 @@ async def test_write_waits_for_whoever_holds_the_lock(
 
 async def test_lock_that_is_never_freed_is_unavailable(list_path: Path, tmp_path: Path) -> None:
     provider = FileModelConfigProvider(
-        path_in(tmp_path), changed=lambda _key, _cluster: None, clock=HastyClock()
+        DataFolder(tmp_path), changed=lambda _key, _cluster: None, clock=HastyClock()
     )
     async with provider:
         await an_empty_config(provider)

@@ -339,6 +339,13 @@ async def test_program_whose_replica_is_not_on_disk_is_ended(tmp_path: Path) -> 
         assert stage.pids() == {}
 
 
+async def test_folders_of_a_removal_that_was_broken_off_are_removed(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
+        stage.folder.replicas(CLUSTER, KEY).mkdir(parents=True)
+        assert await stage.backend.delete_server(KEY, TARGET)
+        assert stage.files() == []
+
+
 async def test_changed_model_sync_command_restarts_only_model_sync(tmp_path: Path) -> None:
     async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
         await stage.backend.create_server(a_server(1), TARGET)

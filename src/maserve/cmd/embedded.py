@@ -178,10 +178,7 @@ async def model_config(
         triton.config_changed(server, cluster)
         changed.announce(server)
 
-    provider = FileModelConfigProvider(
-        lambda server, cluster: home.model_config(cluster, server), changed=note, clock=clock
-    )
-    async with provider:
+    async with FileModelConfigProvider(home, changed=note, clock=clock) as provider:
         yield provider
 
 

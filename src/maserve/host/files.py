@@ -7,10 +7,13 @@ Every failure of the disk is `Unavailable` and names the path; a file that canno
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from maserve.base.errors import Invalid, Problem, Unavailable
+
+_FOLDER_TRIES = 10
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -20,7 +23,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         _write_through(temporary, data)
         temporary.replace(path)
         _sync_folder(path.parent)
@@ -58,7 +61,7 @@ def find_bytes(path: Path) -> bytes | None:
 def make_folder(path: Path) -> None:
     """Make a folder with its parents; there already is success. Raises `Unavailable`."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        _make_folder(path)
     except OSError as error:
         raise Unavailable(f"cannot make {path}: {error.strerror or error}") from error
 
@@ -93,6 +96,15 @@ def remove_empty_folders(path: Path, *, stop: Path) -> None:
             continue
         except OSError:
             return
+
+
+def _make_folder(path: Path) -> None:
+    """Make the folder, also while somebody removes a parent that is empty at that moment."""
+    for _ in range(_FOLDER_TRIES):
+        with suppress(FileNotFoundError, FileExistsError):
+            path.mkdir(parents=True, exist_ok=True)
+            return
+    path.mkdir(parents=True, exist_ok=True)
 
 
 def _write_through(path: Path, data: bytes) -> None:

@@ -130,8 +130,8 @@ class LiveControlPlane:
             _kill(int(text.partition(":")[0]))
 
     def replica_files(self) -> tuple[str, ...]:
-        """Return the files of replicas and model lists, relative to the data folder."""
-        found = sorted(path for path in (self.data / "clusters").rglob("*") if path.is_file())
+        """Return the files and folders of replicas and model lists, relative to the data folder."""
+        found = sorted((self.data / "clusters").rglob("*"))
         return tuple(str(path.relative_to(self.data)) for path in found)
 
     async def aclose(self) -> None:

@@ -1,4 +1,5 @@
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from maserve.base.errors import Invalid, Unavailable
 from maserve.host import (
     find_bytes,
     find_json,
+    make_folder,
     read_log_from,
     remove_file,
     remove_tree,
@@ -14,6 +16,7 @@ from maserve.host import (
     write_atomically,
     write_json,
 )
+from maserve.host.files import remove_empty_folders
 from maserve.host.logs import cap_log
 
 
@@ -95,3 +98,18 @@ def test_log_is_cut_once_it_is_too_large(tmp_path: Path) -> None:
 
     assert log.read_text() == ""
     assert (tmp_path / "a.log.1").read_text() == "y" * 10
+
+
+def test_folders_with_one_parent_are_made_and_removed_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(max_workers=2) as threads:
+        work = [threads.submit(come_and_go, tmp_path, name) for name in ("one", "two")]
+
+    assert [each.result() for each in work] == [None, None]
+    assert list(tmp_path.iterdir()) == []
+
+
+def come_and_go(root: Path, name: str) -> None:
+    for _ in range(1000):
+        folder = root / "cluster" / "namespace" / name
+        make_folder(folder)
+        remove_empty_folders(folder, stop=root)

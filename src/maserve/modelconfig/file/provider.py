@@ -8,7 +8,14 @@ from typing import Self
 from maserve.base.clock import Clock
 from maserve.base.errors import Invalid, NotFound, Problem, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
-from maserve.host import Worker, find_bytes, remove_file, write_atomically
+from maserve.host import (
+    DataFolder,
+    Worker,
+    find_bytes,
+    make_folder,
+    remove_file,
+    write_atomically,
+)
 from maserve.modelconfig.file.locked import lock_path, locked_list_now
 from maserve.modelconfig.types import (
     Entry,
@@ -26,7 +33,7 @@ Entries = tuple[Entry, ...]
 
 
 class FileModelConfigProvider:
-    """Keeps one file per server and cluster, at the path that `path_of` gives. Use as `async with`.
+    """Keeps one file per server and cluster in the data folder. Use as `async with`.
 
     Labels and annotations have no place in the file and are dropped. `changed` is called after each
     write that changed something.
@@ -34,12 +41,12 @@ class FileModelConfigProvider:
 
     def __init__(
         self,
-        path_of: Callable[[Key, ClusterId], Path],
+        home: DataFolder,
         *,
         changed: Callable[[Key, ClusterId], None],
         clock: Clock,
     ) -> None:
-        self._path_of = path_of
+        self._home = home
         self._changed = changed
         self._clock = clock
         self._worker = Worker("model-config")
@@ -69,7 +76,7 @@ class FileModelConfigProvider:
         return await self._worker.call(find_bytes, self._path(server, target)) is not None
 
     async def delete_model_config(self, server: Key, target: v2.ClusterTarget) -> None:
-        await self._locked(_delete, server, target)
+        await self._locked(self._delete, server, target)
 
     async def get_models_from_config(self, server: Key, target: v2.ClusterTarget) -> Entries:
         return await self._worker.call(_read, self._path(server, target))
@@ -105,7 +112,13 @@ class FileModelConfigProvider:
             self._changed(server, ClusterId(target.cluster_id))
 
     def _path(self, server: Key, target: v2.ClusterTarget) -> Path:
-        return self._path_of(server, ClusterId(target.cluster_id))
+        return self._home.model_config(ClusterId(target.cluster_id), server)
+
+    def _delete(self, path: Path) -> bool:
+        """Remove list and lock, and the folders that nothing else is in."""
+        was_there = _delete_file(path)
+        self._home.remove_empty(path.parent)
+        return was_there
 
 
 def _try(work: Callable[[Path], bool], path: Path) -> bool | None:
@@ -117,7 +130,7 @@ def _try(work: Callable[[Path], bool], path: Path) -> bool | None:
 
 
 def _create(path: Path) -> bool:
-    _make_folder(path.parent)
+    make_folder(path.parent)
     with locked_list_now(path):
         if find_bytes(path) is not None:
             return False
@@ -125,7 +138,7 @@ def _create(path: Path) -> bool:
         return True
 
 
-def _delete(path: Path) -> bool:
+def _delete_file(path: Path) -> bool:
     if not path.parent.is_dir():
         return False
     with locked_list_now(path):
@@ -156,10 +169,3 @@ def _read(path: Path) -> Entries:
     except UnicodeDecodeError as error:
         raise Invalid(Problem(str(path), f"is not UTF-8: {error}")) from error
     return parse_entries(text)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"cannot make {folder}: {error.strerror or error}") from error

@@ -23,7 +23,7 @@ from maserve.backends.types import LoadReport, ReplicaStatus, ServerState, Serve
 from maserve.base.errors import Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.base.tasks import run_until
-from maserve.host import find_json, remove_tree
+from maserve.host import DataFolder, find_json, remove_tree
 from maserve.resource.metadata import key_of
 from maserve.wire import v2
 
@@ -187,6 +187,7 @@ class LocalTritonBackend:
         async with self._loading:
             if self._loaded:
                 return
+            await self._parts.files.call(_remove_empty, self._parts.folder)
             found = await self._parts.files.call(_read_state, self._parts.folder.clusters)
             for (cluster, key), (wish, records) in found.items():
                 self._fleets[cluster, key] = Fleet(
@@ -208,6 +209,12 @@ class LocalTritonBackend:
             owner for owner in owners if owner.startswith(PROGRAMS) and owner not in known
         ]:
             await self._parts.files.call(self._parts.ports.release, owner)
+
+
+def _remove_empty(folder: DataFolder) -> None:
+    """Remove the folders of servers whose removal was broken off after the last file."""
+    for home in folder.clusters.glob("*/*/*/"):
+        folder.remove_empty(home / "replicas")
 
 
 def _read_state(clusters: Path) -> dict[Place, tuple[Wish, tuple[ReplicaRecord, ...]]]:
