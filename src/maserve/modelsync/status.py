@@ -23,6 +23,11 @@ from maserve.modelsync.types import (
 
 _PROGRESS_EVERY_S = 1.0
 
+_MOVING = {
+    EngineState.LOADING: "an earlier load is still going on; if it never ends, end the replica",
+    EngineState.UNLOADING: "an earlier unload is still going on",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatus:
@@ -133,17 +138,22 @@ def _failure(world: World, model: ModelName, want: Wanted) -> Failure | None:
 def _why_waiting(world: World, model: ModelName) -> str:
     if world.engine is None:
         return "the serving framework does not answer"
-    known = world.engine.get(model)
-    moving = known is not None and known.state is EngineState.UNLOADING
-    return "an earlier unload is still going on" if moving else ""
+    return _why_moving(world, model)
+
+
+def _why_moving(world: World, model: ModelName) -> str:
+    known = (world.engine or {}).get(model)
+    return _MOVING.get(known.state, "") if known is not None else ""
 
 
 def _why_going(world: World, model: ModelName) -> str:
     failure = world.failures.get(model)
     if failure is not None:
         return failure.reason
-    busy = model in world.busy
-    return "" if busy else "no entry wants it; waiting for the data plane to let go"
+    if model in world.busy:
+        return ""
+    moving = _why_moving(world, model)
+    return moving or "no entry wants it; waiting for the data plane to let go"
 
 
 def _with_progress(row: ModelStatus, progress: Progress | None) -> ModelStatus:

@@ -434,6 +434,19 @@ async def test_load_call_without_an_answer_is_no_failure(rig: SyncRig) -> None:
         await rig.until(lambda: rig.state("m") == "LOADED")
 
 
+async def test_load_that_never_ends_is_said_also_to_those_who_come_later(rig: SyncRig) -> None:
+    rig.engine.load_s = 1e6
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.engine.calls("load") == ["m"])
+    async with rig.running():
+        await rig.until(lambda: "earlier load" in rig.status("m").get("reason", ""))
+        assert rig.state("m") == "LOADING"
+        rig.set_list()
+        await rig.until(lambda: rig.state("m") == "UNLOADING")
+        assert "earlier load" in rig.status("m")["reason"]
+
+
 async def test_once_brings_up_what_can_be(rig: SyncRig) -> None:
     rig.set_list(an_entry("m", M1), an_entry("bad", "s3://b/none"))
     await rig.build().run_once()
