@@ -47,15 +47,16 @@ def cap_log(path: Path, limit_bytes: int) -> bool:
     """Move the content to `<name>.1` once it is larger than `limit_bytes`; tells whether it did.
 
     Copies and truncates, because the writer keeps its descriptor (opened for appending). Lines
-    written between the two steps are lost; that is the price of not signalling the writer.
+    written between the two steps are lost; that is the price of not signalling the writer. Where
+    there is no space for the copy there is none: a full disk must not keep the log that fills it.
     """
     if log_size_bytes(path) <= limit_bytes:
         return False
     old = path.with_name(f"{path.name}.1")
-    with path.open("rb") as source, old.open("wb") as target:
-        source.seek(-limit_bytes, os.SEEK_END)
-        while block := source.read(_BLOCK):
-            target.write(block)
+    try:
+        _copy_end(path, old, limit_bytes)
+    except OSError:
+        old.unlink(missing_ok=True)
     os.truncate(path, 0)
     return True
 
@@ -63,6 +64,13 @@ def cap_log(path: Path, limit_bytes: int) -> bool:
 def lossy(descriptor: int) -> TextIO:
     """Return a file for log lines: those that a full disk refuses are lost, and nothing else is."""
     return cast(TextIO, _Lossy(descriptor))
+
+
+def _copy_end(path: Path, copy: Path, limit_bytes: int) -> None:
+    with path.open("rb") as source, copy.open("wb") as target:
+        source.seek(-limit_bytes, os.SEEK_END)
+        while block := source.read(_BLOCK):
+            target.write(block)
 
 
 class _Lossy(TextIOBase):

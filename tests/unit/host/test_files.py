@@ -100,6 +100,15 @@ def test_log_is_cut_once_it_is_too_large(tmp_path: Path) -> None:
     assert (tmp_path / "a.log.1").read_text() == "y" * 10
 
 
+def test_log_is_cut_on_a_full_disk_too(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("x" * 20)
+    (tmp_path / "a.log.1").symlink_to("/dev/full")
+
+    assert cap_log(log, 10)
+    assert [(one.name, one.stat().st_size) for one in tmp_path.iterdir()] == [("a.log", 0)]
+
+
 def test_folders_with_one_parent_are_made_and_removed_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(max_workers=2) as threads:
         work = [threads.submit(come_and_go, tmp_path, name) for name in ("one", "two")]
