@@ -81,8 +81,11 @@ class Steps:
 
         Without an answer nothing is known: the next pass looks at the index.
         """
-        before = self._repository.linked().get(action.model, FAILURE_CONTENT)
         try:
+            before = self._repository.linked().get(action.model, FAILURE_CONTENT)
+            if before not in (FAILURE_CONTENT, self._applied.contents().get(action.model)):
+                # The load of what is linked was never answered, so what is loaded is not known.
+                self._applied.drop(action.model)
             self._repository.link(action.model, action.content)
             answer = await self._engine.load(action.model)
             model = (await self._engine.list_models()).get(action.model, _UNLOADED)

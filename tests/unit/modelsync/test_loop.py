@@ -219,6 +219,26 @@ async def test_changed_path_is_swapped_in_while_the_old_content_serves(rig: Sync
         assert rig.engine.calls("unload") == []
 
 
+async def test_path_that_changes_back_after_a_load_without_an_answer_is_loaded(
+    rig: SyncRig,
+) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "LOADED")
+        rig.engine.silent = True
+        rig.set_list(an_entry("m", M2))
+        await rig.until(lambda: rig.serves("m", M2))
+        rig.engine.load_s = 30
+        rig.set_list(an_entry("m", M1))
+        await rig.until(lambda: len(rig.engine.calls("load")) == 3)
+        rig.engine.down = True
+        await rig.clock.sleep(31)
+    rig.engine.down = rig.engine.silent = False
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "LOADED", within_s=120)
+        assert rig.serves("m", M1)
+
+
 async def test_failed_swap_keeps_the_old_content(rig: SyncRig) -> None:
     rig.source.put(M2, {"1/model.py": M2, "1/fails": "boom"})
     rig.set_list(an_entry("m", M1))
