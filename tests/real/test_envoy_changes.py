@@ -61,6 +61,34 @@ async def test_refused_listener_gets_another_port(rig: Rig) -> None:
         assert (await rig.plane.ensure_cluster_listener(EAST))[1] != port
 
 
+async def test_listener_closes_with_the_last_server_of_its_cluster(
+    rig: Rig, replica: StubReplica
+) -> None:
+    await serve(rig, {EAST: [replica]}, model="m")
+    address = rig.plane.find_cluster_listener(EAST)
+    await rig.plane.remove_route(DISCOVERY)
+    await rig.plane.remove_service(None, NAMESPACE, f"{SERVER}-endpoints")
+    await rig.plane.remove_route(traffic(EAST))
+    assert rig.plane.find_cluster_listener(EAST) == address
+    await rig.plane.remove_service(EAST, NAMESPACE, SERVICE)
+    assert rig.plane.find_cluster_listener(EAST) is None
+    assert rig.ports.owners() == ("gateway",)
+
+
+async def test_listener_that_was_asked_for_stays_while_another_server_leaves(
+    rig: Rig, replica: StubReplica
+) -> None:
+    await serve(rig, {EAST: [replica]}, model="m")
+    address = await rig.plane.ensure_cluster_listener(EAST)
+    await rig.plane.remove_service(None, NAMESPACE, f"{SERVER}-endpoints")
+    await rig.plane.remove_route(traffic(EAST))
+    await rig.plane.remove_service(EAST, NAMESPACE, SERVICE)
+    assert await rig.plane.ensure_cluster_listener(EAST) == address
+    await rig.plane.set_ingresses("other", f"{SERVER}-endpoints", {EAST: address})
+    await rig.plane.remove_service(None, "other", f"{SERVER}-endpoints")
+    assert rig.plane.find_cluster_listener(EAST) is None
+
+
 class StuckPorts:
     """Gives one port to everybody, whoever has it."""
 

@@ -74,7 +74,7 @@ async def test_deployment_deleted_in_every_phase_leaves_nothing(tmp_path: Path) 
         await deleted_in(story, "broken", rolling_back)
         await deleted_in(story, "green", lambda now: is_complete(now, "green"))
         await story.delete_server()
-        assert story.plane.replica_files() == ()
+        assert (story.plane.replica_files(), story.plane.traffic_rows()) == ((), ())
         assert list(story.plane.program_pids()) == ["envoy"]
         assert await story.plane.stop() == 0
         assert story.plane.leftovers() == ()
@@ -87,7 +87,7 @@ async def test_server_deleted_before_it_serves_and_under_a_rollout_leaves_nothin
         await story.model("blue", load_s=0.2)
         await story.declare_server()
         await story.delete_server()
-        assert story.plane.replica_files() == ()
+        assert (story.plane.replica_files(), story.plane.traffic_rows()) == ((), ())
         assert list(story.plane.program_pids()) == ["envoy"]
 
         await story.server(clusters=("c1",))
@@ -97,7 +97,7 @@ async def test_server_deleted_before_it_serves_and_under_a_rollout_leaves_nothin
         await story.client.delete(v2.Deployment, DEPLOYMENT)
         await story.gone(v2.Deployment, DEPLOYMENT)
         await story.gone(v2.InferenceServer, SERVER)
-        assert story.plane.replica_files() == ()
+        assert (story.plane.replica_files(), story.plane.traffic_rows()) == ((), ())
         assert list(story.plane.program_pids()) == ["envoy"]
         assert await story.plane.stop() == 0
         assert story.plane.leftovers() == ()

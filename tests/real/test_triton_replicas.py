@@ -183,6 +183,7 @@ async def test_deleted_server_leaves_no_process_no_file_and_no_shared_memory(
     await stage.until_deleted()
 
     assert stage.pids() == {}
+    assert stage.endpoints.now == {}
     assert stage.files() == ["c1", "c1/default", "c1/default/is1", "c1/default/is1/model-list.json"]
     assert children
     assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []

@@ -18,7 +18,7 @@ from maserve.envoy import state as states
 from maserve.envoy.admin import Admin
 from maserve.envoy.check import check_addresses, check_name, check_rules
 from maserve.envoy.layout import Layout, table_name
-from maserve.envoy.ledger import Ledger
+from maserve.envoy.ledger import Change, Ledger
 from maserve.envoy.process import EnvoyProcess, check_address_free
 from maserve.envoy.render import Renderer
 from maserve.envoy.snapshot import is_shadowed, route_scope
@@ -111,6 +111,7 @@ class DataPlane:
             clock=clock,
             can_watch=can_watch,
         )
+        self._asked_for: set[ClusterId] = set()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -163,7 +164,7 @@ class DataPlane:
 
     async def remove_route(self, ref: RouteRef) -> None:
         """Remove the route; absent is success."""
-        await self._ledger.submit(lambda state: states.without_route(state, ref))
+        await self._change(lambda state: states.without_route(state, ref))
 
     def find_route(self, ref: RouteRef) -> RouteState | None:
         """Return the route as it is stored, None when it is not there."""
@@ -202,11 +203,12 @@ class DataPlane:
             for cluster, (host, port) in clusters.items()
         ]
         await self._set_service(ServiceRef(cluster=None, namespace=namespace, name=service), given)
+        self._asked_for.difference_update(clusters)
 
     async def remove_service(self, cluster: ClusterId | None, namespace: str, service: str) -> None:
         """Remove a service with its addresses; absent is success."""
         ref = ServiceRef(cluster=cluster, namespace=namespace, name=service)
-        await self._ledger.submit(lambda state: states.without_service(state, ref))
+        await self._change(lambda state: states.without_service(state, ref))
 
     def find_endpoints(
         self, cluster: ClusterId | None, namespace: str, service: str
@@ -217,8 +219,12 @@ class DataPlane:
         )
 
     async def ensure_cluster_listener(self, cluster: ClusterId) -> tuple[str, int]:
-        """Return where the cluster admits traffic; opens the listener when there is none."""
+        """Return where the cluster admits traffic; opens the listener when there is none.
+
+        It stays open until it has been an ingress and nothing in the cluster is left.
+        """
         check_name(RouteRef(cluster=cluster, namespace="x", name="x"))
+        self._asked_for.add(cluster)
         port = await self._listener_port(cluster)
         for _ in range(_PORT_TRIES - 1):
             try:
@@ -230,15 +236,24 @@ class DataPlane:
         await self._open_listener(cluster, port)
         return LOOPBACK, port
 
-    async def remove_cluster_listener(self, cluster: ClusterId) -> None:
-        """Close the cluster's listener and forget its port; absent is success."""
-        await self._ledger.submit(lambda state: states.without_listener(state, cluster))
-        await self._worker.call(self._ports.release, _owner(cluster))
+    def find_cluster_listener(self, cluster: ClusterId) -> tuple[str, int] | None:
+        """Return where the cluster admits traffic, None when it does not."""
+        port = self._ledger.state.listeners.get(cluster)
+        return None if port is None else (LOOPBACK, port)
 
     async def _set_service(self, ref: ServiceRef, addresses: Sequence[Address]) -> None:
         check_name(ref)
         check_addresses(addresses)
-        await self._ledger.submit(lambda state: states.with_service(state, ref, addresses))
+        await self._change(lambda state: states.with_service(state, ref, addresses))
+
+    async def _change(self, change: Change) -> None:
+        """Make a change that may be the end of a cluster here: its listener then closes."""
+        before = self._ledger.state.listeners
+        await self._ledger.submit(
+            lambda state: states.without_idle_listeners(change(state), keep=self._asked_for)
+        )
+        for cluster in sorted(before.keys() - self._ledger.state.listeners.keys()):
+            await self._worker.call(self._ports.release, _owner(cluster))
 
     def _look_again(self) -> None:
         self._ledger.look_again()
@@ -255,6 +270,7 @@ class DataPlane:
 
     async def _open(self) -> None:
         await self._ledger.load()
+        await self._ledger.save(states.without_idle_listeners(self._ledger.state))
         if self.process.adopt():
             await self._swapper.load()
             if not self._swapper.has_listener_at(self._settings.gateway):

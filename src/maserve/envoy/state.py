@@ -4,7 +4,7 @@ Pure. The order in which routes were first made decides who owns a path that two
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,8 +62,10 @@ def with_listener(state: State, cluster: ClusterId, port: int) -> State:
     return replace(state, listeners={**state.listeners, cluster: port})
 
 
-def without_listener(state: State, cluster: ClusterId) -> State:
-    return replace(state, listeners={c: p for c, p in state.listeners.items() if c != cluster})
+def without_idle_listeners(state: State, *, keep: Collection[ClusterId] = ()) -> State:
+    """Close the listeners of clusters that nothing here is about, except those in `keep`."""
+    used = frozenset(keep) | _used_clusters(state)
+    return replace(state, listeners={c: p for c, p in state.listeners.items() if c in used})
 
 
 def with_moved_listener(state: State, cluster: ClusterId, port: int) -> State:
@@ -108,6 +110,14 @@ def parse_state(text: str | bytes, *, source: str) -> State:
         return _parse(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Invalid(Problem(source, f"is no data plane state: {error!r}")) from error
+
+
+def _used_clusters(state: State) -> frozenset[str]:
+    """Return the clusters that routes, services or ingresses are about."""
+    used = {ref.cluster or "" for ref in state.routes} | {s.cluster or "" for s in state.services}
+    for service, known in state.services.items():
+        used |= {address.label for address in known if service.cluster is None}
+    return frozenset(used)
 
 
 def _parse(document: dict[str, Any]) -> State:

@@ -134,6 +134,14 @@ class LiveControlPlane:
         found = sorted((self.data / "clusters").rglob("*"))
         return tuple(str(path.relative_to(self.data)) for path in found)
 
+    def traffic_rows(self) -> tuple[str, ...]:
+        """Return what the data plane still has: routes, services and clusters' listeners."""
+        state = find_json(self.data / "envoy" / "state.json")
+        if state is None:
+            return ()
+        rows = [f"{row['cluster']}/{row['name']}" for row in state["routes"] + state["services"]]
+        return (*rows, *state["listeners"])
+
     async def aclose(self) -> None:
         """End the process however it can be ended and leave nothing running."""
         await self._end(signal.SIGKILL)

@@ -117,6 +117,9 @@ class RecordingEndpoints:
         self.told.append(tuple(addresses))
         self.now[cluster, namespace, service] = tuple(addresses)
 
+    async def remove_service(self, cluster: ClusterId, namespace: str, service: str) -> None:
+        self.now.pop((cluster, namespace, service), None)
+
     def ports(self) -> list[int]:
         return [port for addresses in self.now.values() for _, port in addresses]
 

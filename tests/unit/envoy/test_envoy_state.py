@@ -16,7 +16,7 @@ from maserve.envoy.state import (
     with_moved_listener,
     with_route,
     with_service,
-    without_listener,
+    without_idle_listeners,
     without_route,
     without_service,
 )
@@ -107,12 +107,34 @@ def test_addresses_are_sorted_and_each_is_there_once() -> None:
     [
         lambda state: without_route(state, ROUTE),
         lambda state: without_service(state, SERVICE),
-        lambda state: without_listener(state, EAST),
+        without_idle_listeners,
     ],
     ids=["route", "service", "listener"],
 )
 def test_removing_what_is_absent_changes_nothing(change) -> None:  # type: ignore[no-untyped-def] # three lambdas
     assert change(State()) == State()
+
+
+@pytest.mark.parametrize(
+    "about_east",
+    [
+        lambda state: with_route(state, ROUTE, []),
+        lambda state: with_service(state, REPLICAS, []),
+        lambda state: with_service(
+            state, SERVICE, [Address(host="127.0.0.1", port=9, label="east")]
+        ),
+    ],
+    ids=["route", "replicas", "ingress"],
+)
+def test_listener_is_open_as_long_as_something_is_about_its_cluster(about_east) -> None:  # type: ignore[no-untyped-def] # three lambdas
+    state = with_listener(about_east(State()), EAST, 9)
+    assert without_idle_listeners(state) == state
+
+
+def test_listener_of_an_empty_cluster_closes_unless_it_is_to_be_kept() -> None:
+    state = with_listener(State(), EAST, 9)
+    assert without_idle_listeners(state).listeners == {}
+    assert without_idle_listeners(state, keep={EAST}).listeners == {EAST: 9}
 
 
 def test_moved_listener_takes_its_published_address_along() -> None:

@@ -23,8 +23,11 @@ class LocalTrafficProbe:
         self, target: v2.ClusterTarget, server: Key, deployment: str
     ) -> str | None:
         """See `TrafficProbe.find_answering_model`."""
+        address = self._plane.find_cluster_listener(ClusterId(target.cluster_id))
+        if address is None:
+            return None
+        host, port = address
         try:
-            host, port = await self._plane.ensure_cluster_listener(ClusterId(target.cluster_id))
             answer = await self._http.request(
                 "GET",
                 f"http://{host}:{port}{names.traffic_path(server.name, deployment)}",

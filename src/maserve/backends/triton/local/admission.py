@@ -85,6 +85,16 @@ class Admission:
             return False
         return True
 
+    async def remove(self, *, timeout_s: float) -> None:
+        """Remove the service once the data plane has let go of all its replicas.
+
+        Raises `Unavailable` when it does not in time.
+        """
+        service = inference_service(self._key.name)
+        if not await self.settled(timeout_s=timeout_s):
+            raise Unavailable(f"the data plane has not let go of {service}: {self.problem}")
+        await self._endpoints.remove_service(self._cluster, self._key.namespace, service)
+
     async def _publish(self, addresses: tuple[Address, ...], failures: int) -> bool:
         self._acknowledged = None
         service = inference_service(self._key.name)

@@ -82,3 +82,7 @@ class ReplicaEndpoints(Protocol):
         replicas.
         """
         ...
+
+    async def remove_service(self, cluster: ClusterId, namespace: str, service: str) -> None:
+        """Remove a service that will have no replicas any more; absent is success."""
+        ...

@@ -206,7 +206,7 @@ class Fleet:
 
     async def _forget(self) -> None:
         """Remove what is ours of a deleted server; the model config is somebody else's."""
-        await self._admission.settled(timeout_s=self._embedded.endpoints_timeout_s)
+        await self._admission.remove(timeout_s=self._embedded.endpoints_timeout_s)
         files, folder = self._parts.files, self._parts.folder
         await files.call(remove_tree, folder.model_cache(self.cluster, self.key))
         await files.call(remove_file, self._home / DESIRED_FILE)
