@@ -41,7 +41,7 @@ from maserve.host import (
     Worker,
     clean_environment,
 )
-from maserve.inferenceserver import record_local_clusters
+from maserve.inferenceserver import record_local_meaning
 from maserve.modelconfig import ModelConfigProvider
 from maserve.modelconfig.file import FileModelConfigProvider
 from maserve.routing import Manager as RoutingManager
@@ -280,16 +280,13 @@ def run_parts(
     parts.clients += [programs, plane, triton, events]
 
 
-def tell_local_clusters(servers: ServerInformer, recorder: EventRecorder) -> None:
-    """Say on each server, once a spec, that kubernetes connections mean local groups here."""
+def tell_local_meaning(servers: ServerInformer, recorder: EventRecorder) -> None:
+    """Say on each server, once a spec, what of it means something else here."""
 
     def handle(transition: Transition[v2.InferenceServer]) -> None:
         old, new = transition.old, transition.new
-        if new is None or (old and old.metadata.generation == new.metadata.generation):
-            return
-        named = (t.cluster_id for t in new.spec.cluster_targets if t.HasField("kubernetes"))
-        if clusters := tuple(named):
-            record_local_clusters(recorder, new, clusters)
+        if new and not (old and old.metadata.generation == new.metadata.generation):
+            record_local_meaning(recorder, new)
 
     servers.subscribe(handle)
 
@@ -339,6 +336,6 @@ MODEL_CONFIG = Module(name="model config", provide=(model_config,))
 ROUTING = Module(name="routing", provide=(routes, probe, http))
 ENDPOINTS = Module(name="endpoints", provide=(provider, publisher))
 ARTIFACTS = Module(name="artifacts", provide=(artifact_check,))
-PROCESSES = Module(name="processes", invoke=(run_parts, tell_local_clusters))
+PROCESSES = Module(name="processes", invoke=(run_parts, tell_local_meaning))
 INSPECTION = Module(name="inspection", provide=(inspector,))
 API_SERVER = Module(name="api server", provide=(extensions, api_server))

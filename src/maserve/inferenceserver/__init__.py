@@ -6,7 +6,7 @@ finalizer.
 
 from maserve.inferenceserver.clusters import FINALIZER, KNOWN_CLUSTERS
 from maserve.inferenceserver.controller import InferenceServerController
-from maserve.inferenceserver.events import record_local_clusters
+from maserve.inferenceserver.events import record_local_meaning
 from maserve.inferenceserver.plugin import Conditions, Plugin
 
 __all__ = [
@@ -15,5 +15,5 @@ __all__ = [
     "Conditions",
     "InferenceServerController",
     "Plugin",
-    "record_local_clusters",
+    "record_local_meaning",
 ]

@@ -1,6 +1,5 @@
 """What an InferenceServer's events say (behaviour 12)."""
 
-from maserve.resource.kinds import Resource
 from maserve.runtime import EventRecorder
 from maserve.wire import v2
 
@@ -24,16 +23,24 @@ def record_changes(
         recorder.normal(after, "StateChange", f"{_STATE.Name(old)} to {_STATE.Name(new)}")
 
 
-def record_local_clusters(
-    recorder: EventRecorder, server: Resource, clusters: "tuple[str, ...]"
-) -> None:
-    """Say that kubernetes connections are not used in the embedded mode."""
-    recorder.normal(
-        server,
-        "LocalClusters",
-        "the kubernetes connections of cluster targets "
-        f"{', '.join(clusters)} are not used here: each is a group of processes on this machine",
-    )
+def record_local_meaning(recorder: EventRecorder, server: v2.InferenceServer) -> None:
+    """Say what of the spec means something else, or nothing, in the embedded mode."""
+    clusters = [t.cluster_id for t in server.spec.cluster_targets if t.HasField("kubernetes")]
+    if clusters:
+        recorder.normal(
+            server,
+            "LocalClusters",
+            f"the kubernetes connections of cluster targets {', '.join(clusters)} are not used "
+            "here: each is a group of processes on this machine",
+        )
+    resources = [field.name for field, _ in server.spec.init_spec.resource_spec.ListFields()]
+    if resources:
+        recorder.normal(
+            server,
+            "ResourcesNotLimited",
+            f"{', '.join(resources)} of spec.init_spec.resource_spec are not enforced here: "
+            "replicas share this machine without limits",
+        )
 
 
 def _why(server: v2.InferenceServer) -> str:

@@ -6,7 +6,7 @@ from maserve.backends import ServerState, ServerStatus
 from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId
 from maserve.conditions import FALSE, TRUE, UNKNOWN, find_condition
-from maserve.inferenceserver.events import record_changes, record_local_clusters
+from maserve.inferenceserver.events import record_changes, record_local_meaning
 from maserve.inferenceserver.stock import StockPlugin
 from maserve.testing.backend_fake import FakeBackend
 from maserve.testing.builders import SERVER, a_condition, an_inference_server
@@ -280,9 +280,22 @@ def test_a_failure_without_a_reason_is_still_told() -> None:
 
 
 def test_connections_that_are_not_used_are_named() -> None:
-    recorder = FakeRecorder()
+    recorder, server = FakeRecorder(), an_inference_server(clusters=["c1", "c2", "c3"])
+    server.spec.cluster_targets[0].kubernetes.host = "https://one"
+    server.spec.cluster_targets[2].kubernetes.host = "https://three"
 
-    record_local_clusters(recorder, an_inference_server(), ("c1", "c2"))
+    record_local_meaning(recorder, server)
 
     assert recorder.reasons == ["LocalClusters"]
-    assert "c1, c2" in recorder.events[0].message
+    assert "cluster targets c1, c3 are not used here" in recorder.events[0].message
+
+
+def test_resources_that_are_not_limited_are_named() -> None:
+    recorder, server = FakeRecorder(), an_inference_server()
+    server.spec.init_spec.resource_spec.cpu = 2
+    server.spec.init_spec.resource_spec.memory = "4Gi"
+
+    record_local_meaning(recorder, server)
+
+    assert recorder.reasons == ["ResourcesNotLimited"]
+    assert recorder.events[0].message.startswith("cpu, memory of spec.init_spec.resource_spec")

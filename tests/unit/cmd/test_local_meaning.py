@@ -1,9 +1,9 @@
-"""A kubernetes connection of a cluster target is said to mean a local group."""
+"""What of a server's spec means something else on one machine is said once a spec."""
 
 import random
 from collections.abc import Iterator
 
-from maserve.cmd.embedded import tell_local_clusters
+from maserve.cmd.embedded import tell_local_meaning
 from maserve.cmd.serving import ServerInformer
 from maserve.runtime import InformerSettings
 from maserve.testing.builders import an_inference_server
@@ -19,7 +19,7 @@ def _versions(*servers: v2.InferenceServer) -> Iterator[v2.InferenceServer]:
         yield server
 
 
-async def test_each_spec_with_a_connection_is_told_once() -> None:
+async def test_each_spec_is_told_once() -> None:
     clock, recorder = FakeClock(), FakeRecorder()
     rng = random.Random(0)
     servers = ServerInformer(
@@ -29,7 +29,7 @@ async def test_each_spec_with_a_connection_is_told_once() -> None:
         rng=rng,
         settings=InformerSettings(),
     )
-    tell_local_clusters(servers, recorder)
+    tell_local_meaning(servers, recorder)
     first, again, changed = (an_inference_server(clusters=("c1", "c2")) for _ in range(3))
     for server in (first, again, changed):
         server.spec.cluster_targets[0].kubernetes.host = "https://elsewhere"
