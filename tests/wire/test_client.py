@@ -198,6 +198,17 @@ async def test_statuses_of_any_server_are_translated(
     await server.stop(0)
 
 
+async def test_an_address_that_serves_something_else_is_named(tmp_path: Path) -> None:
+    server = grpc.aio.server()
+    address = f"unix:{tmp_path}/other.sock"
+    server.add_insecure_port(address)
+    await server.start()
+    async with Client(address) as client:
+        with pytest.raises(Unsupported, match=f"answers at {address} may be no API server"):
+            await client.get(v2.Model, KEY)
+    await server.stop(0)
+
+
 async def test_a_forgotten_version_is_expired(tmp_path: Path) -> None:
     server = grpc.aio.server()
     handlers = ScriptedServer(grpc.StatusCode.NOT_FOUND)

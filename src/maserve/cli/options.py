@@ -1,5 +1,6 @@
 """The options that several commands share."""
 
+import re
 from typing import Annotated
 
 import typer
@@ -20,14 +21,40 @@ __all__ = [
 
 DEFAULT_TIMEOUT = "5m"
 
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}")
+
+
+def _check_host_port(text: str) -> str:
+    if not _HOST_PORT.fullmatch(text):
+        raise typer.BadParameter(f"must be HOST:PORT, such as 127.0.0.1:8880, not {text!r}")
+    return text
+
+
+def _check_api_address(text: str) -> str:
+    if text.startswith("unix:") or _HOST_PORT.fullmatch(text):
+        return text
+    what = "HOST:PORT, such as 127.0.0.1:15566, or unix:PATH"
+    raise typer.BadParameter(f"must be {what}, not {text!r}")
+
+
 ApiAddress = Annotated[
     str,
-    typer.Option(envvar="MASERVE_API_ADDRESS", metavar="HOST:PORT", help="The API server."),
+    typer.Option(
+        envvar="MASERVE_API_ADDRESS",
+        metavar="HOST:PORT",
+        help="The API server.",
+        callback=_check_api_address,
+    ),
 ]
 
 GatewayAddress = Annotated[
     str,
-    typer.Option(envvar="MASERVE_GATEWAY_ADDRESS", metavar="HOST:PORT", help="The gateway."),
+    typer.Option(
+        envvar="MASERVE_GATEWAY_ADDRESS",
+        metavar="HOST:PORT",
+        help="The gateway.",
+        callback=_check_host_port,
+    ),
 ]
 
 Namespace = Annotated[

@@ -22,11 +22,7 @@ _OBJECT_ERRORS: dict[grpc.StatusCode, type[NotFound] | type[Exists] | type[Confl
     grpc.StatusCode.ALREADY_EXISTS: Exists,
     grpc.StatusCode.FAILED_PRECONDITION: Conflict,
 }
-_TEXT_ERRORS: dict[grpc.StatusCode, type[Denied] | type[Unsupported]] = {
-    grpc.StatusCode.PERMISSION_DENIED: Denied,
-    grpc.StatusCode.UNAUTHENTICATED: Denied,
-    grpc.StatusCode.UNIMPLEMENTED: Unsupported,
-}
+_DENIED = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
 _SERVERS_OWN = re.compile(r"failed to \w+ API object")
 """How the API server begins what it says itself; all else is said by the way to it."""
 
@@ -50,8 +46,12 @@ def translate(error: grpc.aio.AioRpcError, *, kind: str, key: Key, address: str)
         return _OBJECT_ERRORS[code](kind, key)
     if code is grpc.StatusCode.INVALID_ARGUMENT:
         return Invalid(*(Problem("", part) for part in text.split("; ")))
-    if code in _TEXT_ERRORS:
-        return _TEXT_ERRORS[code](text)
+    if code in _DENIED:
+        return Denied(text)
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return Unsupported(
+            f"{text or 'not served'} (what answers at {address} may be no API server)"
+        )
     if code is grpc.StatusCode.UNAVAILABLE and _SERVERS_OWN.match(text):
         return Unavailable(text)
     if code is grpc.StatusCode.UNAVAILABLE:
