@@ -8,17 +8,35 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from maserve.base.errors import Error
+
 Progress = Callable[[str], None]
 """Shows how a long wait stands, in place of the last text; nothing when it is the same."""
+
+
+class OutputFailed(Error):
+    """The result cannot be written: a full disk and the like."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"cannot write the output: {self.cause}"
 
 
 class Screen:
     """Plain text, so that output can be piped: no wrapping, no markup."""
 
     def out(self, text: str) -> None:
-        """Write a line of the result."""
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
+        """Write a line of the result. Raises `OutputFailed`."""
+        try:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise  # the reader has seen enough: the program ends without a word
+        except OSError as error:
+            raise OutputFailed(error.strerror or str(error)) from error
 
     def error(self, text: str) -> None:
         """Write the one line that says what went wrong."""
@@ -33,7 +51,7 @@ class Screen:
     def progress(self, what: str) -> Iterator[Progress]:
         """Show one changing line on a terminal; elsewhere one plain line a change."""
         console = Console(stderr=True, highlight=False)
-        if not console.is_terminal:
+        if not console.is_terminal or console.is_dumb_terminal:
             yield _Lines(self, what)
             return
         with console.status(Text(what)) as status:
