@@ -34,9 +34,13 @@ from maserve.cli.wait import Wait, wait_for
 from maserve.resource import Resource, decode, get_kind
 from maserve.wire import ext
 
-Kind = Annotated[str, typer.Argument(help="Such as Deployment, inference_server or models.")]
-Name = Annotated[str, typer.Argument(help="The object's name.")]
-MaybeName = Annotated[str, typer.Argument(help="The object's name; all when it is left out.")]
+Kind = Annotated[
+    str, typer.Argument(metavar="KIND", help="Such as Deployment, inference_server or models.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The object's name.")]
+MaybeName = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="The object's name; all when it is left out.")
+]
 Files = Annotated[
     list[str],
     typer.Option(
@@ -69,7 +73,13 @@ def build_app_over(outside: Outside) -> typer.Typer:
         context: typer.Context,
         *,
         version: Annotated[
-            bool, typer.Option("--version", is_eager=True, callback=_print_version)
+            bool,
+            typer.Option(
+                "--version",
+                is_eager=True,
+                callback=_print_version,
+                help="Show the version and exit.",
+            ),
         ] = False,
     ) -> None:
         del version
@@ -107,7 +117,8 @@ def _apply(
 ) -> None:
     """Create or update objects from manifests.
 
-    Everything is read and checked before the first object is written.
+    Every manifest is read, and each of its fields checked, before the first object is written. An
+    object that the API server refuses does not hold back the others.
     """
     session = session_of(context)
 
@@ -128,7 +139,9 @@ def _get(
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Objects of all namespaces.")
     ] = False,
-    output: Annotated[Format, typer.Option("--output", "-o")] = Format.TABLE,
+    output: Annotated[
+        Format, typer.Option("--output", "-o", help="How to show them.")
+    ] = Format.TABLE,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Go on and show every change.")
     ] = False,
@@ -178,8 +191,10 @@ def _describe(
 
 def _delete(
     context: typer.Context,
-    kind: Annotated[str, typer.Argument(help="The kind, unless -f is given.")] = "",
-    name: Annotated[str, typer.Argument(help="The object's name.")] = "",
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="The kind, unless -f is given.")
+    ] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="The object's name.")] = "",
     *,
     filename: Files = [],  # noqa: B006 - typer copies it
     namespace: Namespace = "default",
@@ -215,7 +230,10 @@ def _wait(
     name: Name,
     *,
     goal: Annotated[
-        str, typer.Option("--for", help="stage=…, state=…, condition=TYPE[=STATUS] or delete.")
+        str,
+        typer.Option(
+            "--for", metavar="GOAL", help="stage=…, state=…, condition=TYPE[=STATUS] or delete."
+        ),
     ],
     namespace: Namespace = "default",
     timeout: Timeout = _DEFAULT_TIMEOUT,
@@ -241,7 +259,7 @@ def _wait(
 
 def _predict(
     context: typer.Context,
-    deployment: Annotated[str, typer.Argument(help="The Deployment's name.")],
+    deployment: Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="The Deployment's name.")],
     *,
     filename: Annotated[
         str, typer.Option("--filename", "-f", metavar="FILE|-", help="A KServe-v2 request as JSON.")
@@ -263,7 +281,9 @@ def _predict(
 
 def _logs(
     context: typer.Context,
-    inference_server: Annotated[str, typer.Argument(help="The InferenceServer's name.")],
+    inference_server: Annotated[
+        str, typer.Argument(metavar="INFERENCE_SERVER", help="The InferenceServer's name.")
+    ],
     *,
     namespace: Namespace = "default",
     cluster: Annotated[str, typer.Option(help="Only this cluster.")] = "",

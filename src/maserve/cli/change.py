@@ -1,5 +1,6 @@
 """Applying and deleting objects."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from maserve.cli.fields import title
 from maserve.cli.goals import Aspect, Goal
 from maserve.cli.session import Exit, Session, explain
 from maserve.cli.wait import Wait, wait_for
-from maserve.resource import Kind, key_of, kind_of
+from maserve.resource import Kind, Resource, is_deleting, key_of, kind_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +33,15 @@ async def apply_all(
     for document in documents:
         name = title(document.resource)
         try:
-            _, outcome = await api.apply(document.resource, dry_run=dry_run)
+            stored, outcome = await api.apply(document.resource, dry_run=dry_run)
         except Unavailable:
             raise
         except Error as error:
             session.screen.error(f"{document.origin}: {name}: {explain(error)}")
+            code = Exit.FAILED
+            continue
+        if is_deleting(stored):
+            session.screen.error(f"{document.origin}: {name} {_dying(document.resource)}")
             code = Exit.FAILED
             continue
         session.screen.out(f"{name} {outcome}{tail}")
@@ -78,7 +83,17 @@ async def delete_one(api: Api, session: Session, kind: Kind, key: Key, how: Dele
         timeout_s=how.timeout_s,
         uid=there.metadata.uid,
     )
-    with session.screen.progress(name) as show:
-        await wait_for(api, session.outside, kind, wait, show)
+    try:
+        with session.screen.progress(name) as show:
+            await wait_for(api, session.outside, kind, wait, show)
+    except asyncio.CancelledError:
+        session.screen.note(f"the deletion of {name} goes on")
+        raise
     session.screen.out(f"{name} deleted")
     return Exit.OK
+
+
+def _dying(resource: Resource) -> str:
+    kind, key = kind_of(resource).name, key_of(resource)
+    wait = f"`maserve wait {kind} {key.name} -n {key.namespace} --for=delete`"
+    return f"is being deleted, and what was applied goes with it; {wait}, then apply again"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maserve.base.errors import Invalid
+from maserve.cli.fields import title
 from maserve.cli.session import CommandError
 from maserve.resource import Manifest, Resource, from_yaml, kind_of
 from maserve.wire import v2
@@ -38,16 +39,25 @@ def read_documents(files: Sequence[str], namespace: str) -> tuple[Document, ...]
         except Invalid as error:
             problems += map(str, error.problems)
             continue
-        for manifest in manifests:
-            document = _document(manifest, namespace)
-            found.append(document)
-            if not document.resource.metadata.name:
-                problems.append(f"metadata.name cannot be empty ({document.origin})")
+        found += (_document(manifest, namespace) for manifest in manifests)
+    problems += _naming_problems(found)
     if problems:
         raise CommandError("\n".join((*problems, "nothing was changed")))
     if not found:
-        raise CommandError(f"no documents in {', '.join(files)}")
+        raise CommandError(f"no documents in {', '.join(map(called, files))}")
     return tuple(sorted(found, key=_rank))
+
+
+def _naming_problems(documents: Iterable[Document]) -> Iterator[str]:
+    """Yield what has no name, and what is there twice, so that nobody knows which is meant."""
+    seen: dict[str, str] = {}
+    for document in documents:
+        name = title(document.resource)
+        if not document.resource.metadata.name:
+            yield f"metadata.name cannot be empty ({document.origin})"
+        elif name in seen:
+            yield f"{name} is there twice ({seen[name]}, {document.origin}): keep one of them"
+        seen.setdefault(name, document.origin)
 
 
 def _rank(document: Document) -> int:
@@ -66,13 +76,24 @@ def _document(manifest: Manifest, namespace: str) -> Document:
 def _texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
     for name in files:
         if name == "-":
-            yield "stdin", sys.stdin.read()
+            yield called(name), read_text(name)
             continue
         for path in _paths(Path(name)):
-            try:
-                yield str(path), path.read_text()
-            except (OSError, UnicodeDecodeError) as error:
-                raise CommandError(f"cannot read {path}: {error}") from error
+            yield str(path), read_text(str(path))
+
+
+def read_text(file: str) -> str:
+    """Return the content of a file or, for `-`, of stdin. Raises `CommandError`."""
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text()
+    except OSError as error:
+        raise CommandError(f"cannot read {called(file)}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CommandError(f"cannot read {called(file)}: it is no text ({error})") from error
+
+
+def called(file: str) -> str:
+    return "stdin" if file == "-" else file
 
 
 def _paths(path: Path) -> Iterable[Path]:

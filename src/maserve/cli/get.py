@@ -48,7 +48,7 @@ async def show(api: Api, session: Session, query: Query) -> Exit:
     else:
         found = await api.list(query.kind.message, query.namespace)
     if not found:
-        where = f"namespace {query.namespace}" if query.namespace else "any namespace"
+        where = f"namespace {query.namespace} (-A: all)" if query.namespace else "any namespace"
         session.screen.note(f"no {query.kind.name} in {where}")
         return Exit.OK
     for line in _render(found, query, session.outside.clock.now()):

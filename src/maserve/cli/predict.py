@@ -1,12 +1,11 @@
 """Asking a deployed model, through the gateway as any caller does."""
 
 import json
-import sys
-from pathlib import Path
 
 from maserve.base.errors import Unavailable
 from maserve.base.keys import Key
 from maserve.cli.api import Api
+from maserve.cli.documents import called, read_text
 from maserve.cli.fields import progress
 from maserve.cli.session import CommandError, Exit, Session
 from maserve.host.http import Answer
@@ -33,23 +32,23 @@ async def predict(api: Api, session: Session, key: Key, *, gateway: str, body: b
 
 def read_request(file: str) -> bytes:
     """Read the request from a file or, for `-`, from stdin. Raises `CommandError`."""
+    text = read_text(file)
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text()
         json.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"cannot read {file}: {error}") from error
     except ValueError as error:
-        raise CommandError(f"{file} is not JSON: {error}") from error
+        raise CommandError(f"{called(file)} is not JSON: {error}") from error
     return text.encode()
 
 
 def _refusal(answer: Answer, deployment: v2.Deployment) -> str:
-    meta = deployment.metadata
-    next_step = f"`maserve describe deployment {meta.name} -n {meta.namespace}` tells more"
+    name, namespace = deployment.metadata.name, deployment.metadata.namespace
     said = f"HTTP {answer.status} {_said(answer)}".rstrip()
     if answer.status in (404, 503):
+        next_step = f"`maserve describe deployment {name} -n {namespace}` tells more"
         return f"no model answered: {said}; the stage is {progress(deployment)}; {next_step}"
-    return f"the request was refused: {said}; {next_step}"
+    server = deployment.spec.inference_server.name
+    next_step = f"`maserve logs {server} -n {namespace} --process engine` may tell more"
+    return f"the request was refused: {said}; mend the request, or {next_step}"
 
 
 def _said(answer: Answer) -> str:

@@ -40,9 +40,7 @@ async def wait_for(api: Api, outside: Outside, kind: Kind, wait: Wait, show: Pro
             while not await _watch(api, kind, judge):
                 await outside.clock.sleep(RETRY_S)
     except TimeoutError:
-        after = render_duration(wait.timeout_s)
-        text = f"{judge.name} is not at {wait.goal} after {after}: {judge.last}"
-        raise CommandError(text, Exit.TIMEOUT) from None
+        raise CommandError(judge.late(), Exit.TIMEOUT) from None
 
 
 async def _watch(api: Api, kind: Kind, judge: "_Judge") -> bool:
@@ -75,6 +73,12 @@ class _Judge:
     def begin(self) -> None:
         """Start over with a new watch, which tells of existing objects again."""
         self._present = False
+
+    def late(self) -> str:
+        """Return what to say when the time is over."""
+        after, key = render_duration(self.wait.timeout_s), self.wait.key
+        next_step = f"`maserve describe {self.kind} {key.name} -n {key.namespace}` tells more"
+        return f"{self.name} is not at {self.wait.goal} after {after}: {self.last}; {next_step}"
 
     def sees(self, change: Change[Resource]) -> bool:
         self.told = True

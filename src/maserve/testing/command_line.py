@@ -32,12 +32,13 @@ class FakeApi:
 
     `steps` are what watches tell next, used up in order, after which they wait forever; `on_watch`
     is what happens as each watch begins. `calls` has one text for each write. `refuse` maps an
-    object's name to the error its apply raises.
+    object's name to the error its apply raises; `dying` names those that are being deleted.
     """
 
     objects: dict[tuple[type[Resource], Key], Resource] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     refuse: dict[str, Exception] = field(default_factory=dict)
+    dying: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
     views: dict[Key, ext.DescribeResponse] = field(default_factory=dict)
     on_watch: list[Callable[[], None]] = field(default_factory=list)
@@ -62,6 +63,9 @@ class FakeApi:
         name = resource.metadata.name
         if name in self.refuse:
             raise self.refuse[name]
+        if name in self.dying:
+            resource = clone(resource)
+            resource.metadata.deletionTimestamp.seconds = 1
         before = self.objects.get((type(resource), key_of(resource)))
         self.calls.append(f"{'check' if dry_run else 'apply'} {kind_of(resource).name} {name}")
         if not dry_run:

@@ -217,8 +217,8 @@ def test_predict_reads_stdin_and_the_environment(maserve: CommandLine) -> None:
         (
             Answer(status=400, body=b'{"error": "unexpected shape"}'),
             (
-                "error: the request was refused: HTTP 400 unexpected shape; "
-                "`maserve describe deployment digits -n default` tells more"
+                "error: the request was refused: HTTP 400 unexpected shape; mend the request, or "
+                "`maserve logs digits-server -n default --process engine` may tell more"
             ),
         ),
     ],
@@ -237,7 +237,7 @@ def test_a_prediction_that_fails_says_what_to_look_at(
 def test_a_request_that_is_no_json_is_not_sent(maserve: CommandLine) -> None:
     result = maserve("predict", "digits", "-f", "-", stdin="{oops")
     assert (result.exit_code, maserve.gateway.requests) == (1, [])
-    assert result.stderr.startswith("error: - is not JSON: ")
+    assert result.stderr.startswith("error: stdin is not JSON: ")
 
 
 def test_logs_name_replica_and_process(maserve: CommandLine) -> None:

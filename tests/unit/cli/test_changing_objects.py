@@ -1,5 +1,6 @@
 """`maserve apply` and `maserve delete`."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_everything_wrong_is_told_and_nothing_is_written(
         ("- a list", "must be an object"),
         ("metadata: {name: x}", "kind must name a kind"),
         (a_manifest("Model", "''"), "metadata.name cannot be empty (stdin:1)"),
-        ("", "no documents in -"),
+        ("", "no documents in stdin"),
     ],
 )
 def test_documents_that_are_no_objects_are_refused(
@@ -228,3 +229,51 @@ def test_a_wait_says_when_it_is_over(maserve: CommandLine) -> None:
 def test_a_timeout_that_is_none_is_wrong_usage(maserve: CommandLine, text: str) -> None:
     result = maserve("wait", "model", "m", "--for=delete", f"--timeout={text}")
     assert (result.exit_code, "Traceback" in result.output) == (2, False)
+
+
+def test_an_object_that_is_there_twice_is_refused(maserve: CommandLine) -> None:
+    text = a_manifest("Model", "m") + "---\n" + a_manifest("Model", "m", "{source: b}")
+    result = maserve("apply", "-f", "-", stdin=text)
+    assert (result.exit_code, maserve.api.calls) == (1, [])
+    assert result.stderr.splitlines()[0] == (
+        "error: Model default/m is there twice (stdin:1, stdin:6): keep one of them"
+    )
+
+
+def test_applying_what_is_being_deleted_fails(maserve: CommandLine) -> None:
+    text = a_manifest("Model", "m") + "---\n" + a_manifest("Model", "n")
+    maserve.api.dying.add("m")
+    result = maserve("apply", "-f", "-", stdin=text)
+    assert (result.exit_code, result.stdout) == (1, "Model default/n created\n")
+    assert result.stderr == (
+        "error: stdin:1: Model default/m is being deleted, and what was applied goes with it; "
+        "`maserve wait Model m -n default --for=delete`, then apply again\n"
+    )
+
+
+def test_an_interrupted_deletion_says_that_it_goes_on(maserve: CommandLine) -> None:
+    def hold_and_interrupt() -> None:
+        maserve.api.put(a_server("u1"))
+        maserve.api.steps.clear()
+        signal.raise_signal(signal.SIGINT)
+
+    maserve.api.put(a_server("u1"))
+    maserve.api.on_watch = [hold_and_interrupt]
+    result = maserve("delete", "inference_server", "s")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.endswith("the deletion of InferenceServer default/s goes on\n")
+
+
+@pytest.mark.parametrize("text", ["http://127.0.0.1:15566", "127.0.0.1", "", ":1", "a:b"])
+def test_an_address_that_is_none_is_wrong_usage(maserve: CommandLine, text: str) -> None:
+    result = maserve("get", "model", "--api-address", text)
+    assert (result.exit_code, maserve.addresses) == (2, [])
+    assert f"must be HOST:PORT, such as 127.0.0.1:15566, or unix:PATH, not '{text}'" in (
+        " ".join(result.stderr.split())
+    )
+
+
+@pytest.mark.parametrize("text", ["unix:/run/maserve.sock", "[::1]:15566", "localhost:1"])
+def test_addresses_of_every_kind_are_taken(maserve: CommandLine, text: str) -> None:
+    maserve("get", "model", "--api-address", text)
+    assert maserve.addresses == [text]

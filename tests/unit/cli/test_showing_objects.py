@@ -172,7 +172,7 @@ def test_one_namespace_hides_the_others(maserve: CommandLine) -> None:
 def test_nothing_found_is_no_error_and_no_output(maserve: CommandLine) -> None:
     result = maserve("get", "deployment")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "no Deployment in namespace default\n"
+    assert result.stderr == "no Deployment in namespace default (-A: all)\n"
 
 
 def test_a_missing_name_is_an_error_with_the_next_step(maserve: CommandLine) -> None:
