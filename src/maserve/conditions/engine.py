@@ -67,6 +67,7 @@ async def run_engine(plugin: Plugin[T], resource: T) -> Result:
             _log.error("condition actor failed", condition=actor.type, error=str(error))
             return Result(terminal=True, error=f"{actor.type}: {error}", moved=True)
         condition.type = actor.type
+        _keep_time(condition, find_condition(plugin.conditions(resource), actor.type))
         plugin.put_condition(resource, condition)
     after = {c.type: _essence(c) for c in plugin.conditions(resource)}
     if acting is None:
@@ -92,6 +93,19 @@ def _previous(plugin: Plugin[T], resource: T, type_: str) -> api.Condition:
     if found is not None:
         fresh.CopyFrom(found)
     return fresh
+
+
+def _keep_time(condition: api.Condition, before: api.Condition | None) -> None:
+    """Leave the time of the last change to a condition that ends the pass as it began it.
+
+    Retrieve and Run may each have set it: what one says in between has changed nothing.
+    """
+    if before is not None and _said(condition) == _said(before):
+        condition.last_updated_timestamp = before.last_updated_timestamp
+
+
+def _said(condition: api.Condition) -> tuple[int, str, str]:
+    return condition.status, condition.reason, condition.message
 
 
 def _essence(condition: api.Condition) -> tuple[int, str, bytes]:

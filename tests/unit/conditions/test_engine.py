@@ -12,9 +12,11 @@ from maserve.conditions import (
     ActorList,
     Result,
     Timed,
+    false_condition,
     find_condition,
     put_condition,
     run_engine,
+    unknown_condition,
 )
 from maserve.testing.actors_fake import DueActor, ScriptedActor
 from maserve.testing.builders import a_condition, a_deployment
@@ -110,6 +112,32 @@ async def test_every_actors_latest_condition_is_put_in_order() -> None:
         ("B", FALSE),
         ("C", UNKNOWN),
     ]
+
+
+class Waiting:
+    """Says one thing when it looks and another when it acts, at the time it is told."""
+
+    type = "A"
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    async def retrieve(self, _resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        return unknown_condition(previous, "seen", "Looked", self.now_s)
+
+    async def run(self, _resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        return false_condition(previous, "done", "Acted", self.now_s)
+
+
+async def test_a_pass_that_changes_nothing_leaves_the_time_of_the_last_change() -> None:
+    deployment, actor = a_deployment(), Waiting()
+    await run_engine(ActorList[v2.Deployment]([actor]), deployment)
+    actor.now_s = 200.0
+
+    result = await run_engine(ActorList[v2.Deployment]([actor]), deployment)
+
+    assert [c.last_updated_timestamp for c in deployment.status.conditions] == [100]
+    assert not result.moved
 
 
 async def test_an_actor_is_given_its_last_condition() -> None:
