@@ -243,6 +243,76 @@ async def test_going_back_after_a_failed_rollback_repairs_everything(live: Contr
     await expect_live(live, "m1", COMPLETE)
 
 
+async def failed_rollback(rig: ControlRig) -> v2.Deployment:
+    """Have m2 fail, and its rollback too, since no model config can be written."""
+    rig.world.broken["m2"] = "bad weights"
+    await wish(rig, "m2")
+    await rig.settle_deployment()
+    rig.model_config.fail_writes = Unavailable("config away")
+    await rig.run_deployment(rounds=70)
+    failed = await rig.deployment()
+    assert failed.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED
+    return failed
+
+
+async def test_a_failed_rollback_says_where_and_rests(live: ControlRig) -> None:
+    failed = await failed_rollback(live)
+    assert failed.status.message == (
+        "RollbackComplete-c1: RemoveCandidateModelFailed: config away (still failing after 1m); "
+        "it is tried again"
+    )
+
+    await live.run_deployment(rounds=30)
+
+    assert isinstance(await live.pass_deployment(), After)
+    assert await live.deployment() == failed
+
+
+async def test_a_failed_rollback_is_finished_once_it_can_be(live: ControlRig) -> None:
+    await failed_rollback(live)
+    live.model_config.fail_writes = None
+
+    await live.run_deployment(rounds=3)
+
+    deployment = await expect_live(live, "m1", ROLLED_BACK)
+    assert "bad weights" in deployment.status.message
+    assert "config away" not in deployment.status.message
+    assert RETRY in deployment.status.message
+
+
+async def test_a_failed_rollback_of_a_first_rollout_leaves_nothing_in_the_end(
+    ready: ControlRig,
+) -> None:
+    ready.world.broken["m1"] = "bad weights"
+    await ready.settle_deployment()
+    ready.model_config.fail_writes = Unavailable("config away")
+    await ready.run_deployment(rounds=70)
+    assert (await ready.deployment()).status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED
+    ready.model_config.fail_writes = None
+
+    await ready.run_deployment(rounds=3)
+
+    assert (await ready.deployment()).status.stage == ROLLED_BACK
+    assert ready.entries("c1") == ready.entries("c2") == {}
+
+
+async def test_a_cluster_that_cannot_be_restored_keeps_no_other_from_it(live: ControlRig) -> None:
+    live.world.slow["m2"] = 3.0
+    await wish(live, "m2")
+    await live.run_deployment(rounds=7)
+    assert await live.site("c1").is_routed(M2)
+    assert set(live.entries("c2")) == {"m1", "m2"}
+    live.world.broken["m1"] = "bad disk"
+    live.world.kill(SERVER, ClusterId("c1"), 0)
+    await wish(live, "m1")
+
+    await live.run_deployment(rounds=5)
+
+    assert (await live.deployment()).status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED
+    assert live.entries("c2") == {"m1": Phase.SERVING}
+    assert set(live.entries("c1")) == {"m1", "m2"}
+
+
 async def test_a_missing_model_fails_and_says_so(ready: ControlRig) -> None:
     await wish(ready, "m9")
 

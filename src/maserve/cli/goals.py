@@ -18,7 +18,8 @@ from maserve.wire import v2
 _FIELD = "--for"
 
 _FINAL = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CLEAN_UP_COMPLETE", "CLEAN_UP_FAILED")
-"""Stages that only the user's next change leaves. ROLLOUT_FAILED is not one: a rollback follows."""
+"""Stages that no wait outlasts: left by the user's next change, a failed one also once its cause is
+removed. ROLLOUT_FAILED is not one: a rollback follows."""
 
 _ROLLBACK = ("ROLLOUT_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 

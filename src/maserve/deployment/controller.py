@@ -153,21 +153,29 @@ async def _advance(
     plugin: Plugin, lifecycle: Lifecycle, deployment: v2.Deployment, result: Result
 ) -> None:
     """Move the stage on, and do what entering it asks for."""
+    status = deployment.status
     failed = result.terminal and not result.satisfied and lifecycle is not Lifecycle.STEADY
     stage = failed_stage(lifecycle) if failed else plugin.parse_stage(deployment)
-    if failed:
-        unmet = first_unmet(deployment.status.conditions)
-        cause = f"{unmet.type}: {unmet.message or unmet.reason}" if unmet is not None else ""
-        deployment.status.message = result.error or cause
-    if stage == deployment.status.stage and not failed:
+    message = _failure(lifecycle, deployment, result) if failed else status.message
+    if (stage, message) == (status.stage, status.message):
         return
+    if not failed and status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED:
+        message = ""
+    status.stage, status.message = stage, message
     context = RequestContext(deployment=deployment, logger=_log)
-    deployment.status.stage = stage
     if failed:
         await plugin.populate_deployment_logs(context, deployment)
     if stage in (v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED):
         await plugin.populate_message(context, deployment)
     enter_stage(deployment)
+
+
+def _failure(lifecycle: Lifecycle, deployment: v2.Deployment, result: Result) -> str:
+    """Say why a lifecycle failed; only a rollout is not tried again by itself."""
+    unmet = first_unmet(deployment.status.conditions)
+    cause = f"{unmet.type}: {unmet.message or unmet.reason}" if unmet is not None else ""
+    again = "" if lifecycle is Lifecycle.ROLLOUT else "; it is tried again"
+    return f"{result.error or cause}{again}"
 
 
 def _is_clean(deployment: v2.Deployment) -> bool:

@@ -63,19 +63,22 @@ def needs_gate(deployment: v2.Deployment) -> bool:
 def decide(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
     """Choose the lifecycle and record its start in `deployment`, the caller's own copy.
 
-    First match wins: cleanup, rollout in progress, failed rollout, new desired revision, steady
-    state. Repeatable: a second call after a crash between the writes it leads to changes nothing
-    more.
+    First match wins: cleanup, rollout in progress, failed rollout, new desired revision, failed
+    rollback, steady state. A rollback that failed goes on: what a retry or a repair clears later
+    must not leave a cluster with the wrong model. Repeatable: a second call after a crash between
+    the writes it leads to changes nothing more.
     """
     if _wants_cleanup(deployment):
         return _begin_cleanup(deployment)
     if _in_progress(deployment):
         return _go_on(deployment, gate)
     stage = deployment.status.stage
-    if stage == v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED and _has_candidate_to_undo(deployment):
+    if stage == v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED and candidate(deployment):
         return _begin_rollback(deployment, ROLLOUT_FAILED, _failed_message(deployment))
     if _is_new_desired(deployment):
         return _begin_rollout(deployment)
+    if stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED and candidate(deployment):
+        return Lifecycle.ROLLBACK
     if stage in _AT_REST:
         return Lifecycle.STEADY
     return Lifecycle.NOTHING

@@ -11,6 +11,8 @@ from maserve.deployment.keys import (
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 
+_TRIED_AGAIN = (v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED, v2.DEPLOYMENT_STAGE_CLEAN_UP_FAILED)
+
 
 def failed_stage(lifecycle: Lifecycle) -> v2.DeploymentStage:
     """Return the stage of a lifecycle that has failed for good."""
@@ -27,7 +29,7 @@ def enter_stage(deployment: v2.Deployment) -> None:
     """Settle revisions and conditions on reaching a terminal stage; other stages change nothing.
 
     Old conditions never count for the next attempt: they are cleared, a failed rollout's are kept
-    in `conditions_snapshot`.
+    in `conditions_snapshot`. A rollback or a cleanup that failed is the same attempt still.
     """
     status = deployment.status
     if not is_terminal(status.stage):
@@ -44,7 +46,7 @@ def enter_stage(deployment: v2.Deployment) -> None:
         status.conditions_snapshot.extend(status.conditions)
     if status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE:
         _forget(deployment)
-    if status.stage != v2.DEPLOYMENT_STAGE_CLEAN_UP_FAILED:
+    if status.stage not in _TRIED_AGAIN:
         del status.conditions[:]
 
 

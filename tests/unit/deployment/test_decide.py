@@ -357,10 +357,6 @@ def test_row_5_rest_is_watched(stage: "v2.DeploymentStage") -> None:
     [
         pytest.param(a_deployment(desired=""), id="nothing-wanted"),
         pytest.param(a_deployment(desired="", stage=CLEAN), id="cleaned"),
-        pytest.param(
-            a_deployment(desired="m2", candidate="m2", current="m1", stage=ROLLBACK_FAILED),
-            id="rollback-failed-is-final",
-        ),
     ],
 )
 def test_otherwise_nothing_is_done(deployment: v2.Deployment) -> None:
@@ -368,6 +364,25 @@ def test_otherwise_nothing_is_done(deployment: v2.Deployment) -> None:
 
     assert decide(deployment, NOT_ASKED) is Lifecycle.NOTHING
     assert deployment == before
+
+
+@pytest.mark.parametrize("current", ["m1", ""])
+def test_a_failed_rollback_goes_on(current: str) -> None:
+    deployment = a_deployment(desired="m2", candidate="m2", current=current, stage=ROLLBACK_FAILED)
+    before = clone(deployment)
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.ROLLBACK
+    assert deployment == before
+
+
+def test_a_failed_rollout_of_the_live_model_restores_it() -> None:
+    deployment = a_deployment(desired="m1", candidate="m1", current="m1", stage=FAILED)
+    deployment.status.message = "replica r-0: no such file"
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.ROLLBACK
+    assert deployment.status.message == (
+        "rollout of m1 failed (replica r-0: no such file); rolling back to m1"
+    )
 
 
 def test_a_failed_model_is_not_tried_again_by_itself() -> None:
@@ -426,7 +441,7 @@ def test_a_retry_survives_a_crash_before_the_status_was_written() -> None:
 
 
 def test_a_failed_rollout_of_the_live_model_can_be_asked_for_again() -> None:
-    deployment = a_deployment(desired="m1", candidate="m1", current="m1", stage=FAILED)
+    deployment = a_deployment(desired="m1", candidate="m1", current="m1", stage=ROLLBACK_FAILED)
     deployment.metadata.annotations[RETRY] = "please"
 
     assert decide(deployment, NOT_ASKED) is Lifecycle.ROLLOUT

@@ -135,13 +135,14 @@ def test_a_running_stage_changes_nothing(stage: "v2.DeploymentStage") -> None:
     assert deployment == before
 
 
-@pytest.mark.parametrize("stage", [COMPLETE, FAILED, ROLLED_BACK, ROLLBACK_FAILED, CLEAN])
+@pytest.mark.parametrize("stage", [COMPLETE, FAILED, ROLLED_BACK, CLEAN])
 def test_old_conditions_do_not_count_for_the_next_attempt(stage: "v2.DeploymentStage") -> None:
     assert not settled(stage).status.conditions
 
 
-def test_a_failed_cleanup_keeps_saying_why() -> None:
-    assert [c.reason for c in settled(CLEAN_FAILED).status.conditions] == ["Broken"]
+@pytest.mark.parametrize("stage", [ROLLBACK_FAILED, CLEAN_FAILED])
+def test_what_is_tried_again_keeps_saying_why(stage: "v2.DeploymentStage") -> None:
+    assert [c.reason for c in settled(stage).status.conditions] == ["Broken"]
 
 
 def test_a_completed_rollout_makes_the_candidate_current() -> None:

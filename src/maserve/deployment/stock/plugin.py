@@ -8,9 +8,11 @@ from maserve.base.errors import Error
 from maserve.base.keys import Key, ModelName
 from maserve.conditions import ActorList, first_unmet
 from maserve.deployment.keys import (
+    ALERT_FIRED,
     HEALTH_GATE_REASON,
     RETRY,
     ROLLBACK_REASON,
+    ROLLOUT_FAILED,
     candidate,
     current,
     same_revision,
@@ -21,7 +23,7 @@ from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestC
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
 from maserve.deployment.stock.placement import backend_type
 from maserve.deployment.stock.ports import Actor, Ports
-from maserve.deployment.stock.rollback.restored import Restored
+from maserve.deployment.stock.rollback.restored import Restored, can_restore
 from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
 from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
 from maserve.deployment.stock.rollout.canary import Canary
@@ -65,9 +67,12 @@ class StockPlugin:
         return ActorList[v2.Deployment](actors)
 
     async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:
-        actors: list[Actor] = [
-            Restored(site) for site in await list_placed(self._ports, deployment)
-        ]
+        at_once: list[Actor] = []
+        later: list[Actor] = []
+        for site in await list_placed(self._ports, deployment):
+            is_ready = await can_restore(site, current(deployment))
+            (at_once if is_ready else later).append(Restored(site))
+        actors = [*at_once, *later]
         return ActorList[v2.Deployment]([*actors, RollbackComplete(self._ports)])
 
     def cleanup_plugin(self) -> Conditions:
@@ -125,9 +130,7 @@ class StockPlugin:
     async def populate_message(self, _context: RequestContext, deployment: v2.Deployment) -> None:
         """Keep why a rollout failed or was undone (behaviour 5.4, [design])."""
         if not deployment.status.message:
-            reason = deployment.metadata.annotations.get(ROLLBACK_REASON, "")
-            stage = stage_name(deployment.status.stage)
-            deployment.status.message = f"{reason or stage}: {candidate(deployment)} is not live"
+            deployment.status.message = _why_not_live(deployment)
         if _is_stuck(deployment):
             again = f"to try {candidate(deployment)} again, change the annotation {RETRY}"
             deployment.status.message = f"{deployment.status.message}; {again}"
@@ -152,11 +155,25 @@ class StockPlugin:
         return v2.DEPLOYMENT_STATE_UNHEALTHY
 
 
+def _why_not_live(deployment: v2.Deployment) -> str:
+    """Say why a rollout was undone from what it left: reason, gate, conditions."""
+    annotations = deployment.metadata.annotations
+    reason = annotations.get(ROLLBACK_REASON, "") or stage_name(deployment.status.stage)
+    unmet = first_unmet(deployment.status.conditions_snapshot)
+    cause = ""
+    if reason == ALERT_FIRED:
+        cause = annotations.get(HEALTH_GATE_REASON, "")
+    elif reason == ROLLOUT_FAILED and unmet is not None:
+        cause = f"{unmet.type}: {unmet.message or unmet.reason}"
+    return f"{reason}: {candidate(deployment)} is not live" + (f" ({cause})" if cause else "")
+
+
 def _is_stuck(deployment: v2.Deployment) -> bool:
     """Tell whether the wanted model has failed, so that it is not tried again by itself."""
     is_undone = deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
-    spec, status = deployment.spec, deployment.status
-    return is_undone and same_revision(spec.desired_revision, status.candidate_revision)
+    wanted, tried = deployment.spec.desired_revision, deployment.status.candidate_revision
+    is_live = same_revision(tried, deployment.status.current_revision)
+    return is_undone and same_revision(wanted, tried) and not is_live
 
 
 async def _is_loaded_everywhere(sites: tuple[Site, ...], model: ModelName) -> bool:

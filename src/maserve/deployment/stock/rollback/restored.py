@@ -8,7 +8,7 @@ from maserve.base.keys import ModelName
 from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate, current
 from maserve.deployment.stock.serve import is_served, serve
-from maserve.deployment.stock.site import Site
+from maserve.deployment.stock.site import Site, Trouble
 from maserve.deployment.stock.source import resolve_source
 from maserve.deployment.stock.step import Step
 from maserve.modelconfig import Phase
@@ -104,3 +104,16 @@ class Restored(Step):
         if not serving.done:
             return self.waiting(previous, serving.text, "RestoringPreviousModel")
         return None
+
+
+async def can_restore(site: Site, back: ModelName) -> bool:
+    """Tell whether nothing has to be waited for here.
+
+    Such clusters are restored first: one that is away, or that cannot load the previous model any
+    more, keeps no other one with the candidate.
+    """
+    try:
+        await site.entries()
+        return not back or is_loaded(await site.load(back))
+    except Trouble:
+        return False
