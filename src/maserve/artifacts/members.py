@@ -1,5 +1,7 @@
 """The members of tar and zip archives in one form."""
 
+import gzip
+import io
 import stat
 import tarfile
 import zipfile
@@ -7,11 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from maserve.artifacts.uri import ArchiveKind
 
 _MAX_LINK_BYTES = 4096
+_MAX_HEADER_BYTES = 1 << 20
 
 
 class MemberType(Enum):
@@ -34,6 +37,7 @@ class Member:
     name: str
     type: MemberType
     mode: int = 0o644
+    size_bytes: int = 0
     target: str = ""
     open: Callable[[], IO[bytes]]
 
@@ -47,15 +51,61 @@ def iter_members(archive: Path, kind: ArchiveKind) -> Iterator[Member]:
 
 
 def _iter_tar(archive: Path, *, packed: bool) -> Iterator[Member]:
-    with tarfile.open(archive, "r:gz" if packed else "r:") as tar:
-        for info in tar:
-            yield Member(
-                name=info.name,
-                type=_tar_type(info),
-                mode=info.mode,
-                target=info.linkname,
-                open=lambda info=info: _opened(tar.extractfile(info)),  # type: ignore[misc]  # mypy cannot type a default
-            )
+    with gzip.open(archive) if packed else archive.open("rb") as file:
+        reader = _TarReader(cast("IO[bytes]", file))
+        with tarfile.open(fileobj=reader, mode="r:") as tar:
+            while info := tar.next():
+                tar.members.clear()  # type: ignore[attr-defined]  # no stub; all headers would stay
+                reader.begin_content()
+                yield Member(
+                    name=info.name,
+                    type=_tar_type(info),
+                    mode=info.mode,
+                    size_bytes=info.size,
+                    target=info.linkname,
+                    open=lambda info=info: _opened(tar.extractfile(info)),  # type: ignore[misc]  # mypy cannot type a default
+                )
+                reader.begin_headers()
+            reader.finish()
+
+
+class _TarReader(io.RawIOBase):
+    """The file below a `TarFile`, which reads headers into memory whatever their length.
+
+    It also takes anything that is no header for the archive's end, so that is looked at here.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._last = b""
+        self._left: int | None = _MAX_HEADER_BYTES
+
+    def begin_content(self) -> None:
+        self._left = None
+
+    def begin_headers(self) -> None:
+        self._left = _MAX_HEADER_BYTES
+
+    def finish(self) -> None:
+        """Raise unless the archive's end was just read, and read what follows: a checksum."""
+        if self._last != bytes(tarfile.BLOCKSIZE):
+            raise tarfile.ReadError("it is damaged or ends too early")
+        while self.read(tarfile.RECORDSIZE):
+            pass
+
+    def read(self, size: int = -1) -> bytes:
+        if self._left is not None:
+            self._left -= size
+            if self._left < 0:
+                raise tarfile.ReadError(f"more than {_MAX_HEADER_BYTES} bytes are no content")
+        self._last = self._file.read(size)
+        return self._last
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
 
 
 def _tar_type(info: tarfile.TarInfo) -> MemberType:
@@ -81,6 +131,7 @@ def _iter_zip(archive: Path) -> Iterator[Member]:
             yield Member(
                 name=info.filename,
                 type=kind,
+                size_bytes=info.file_size,
                 mode=(info.external_attr >> 16) & 0o7777 or 0o644,
                 target=_zip_target(pack, info) if kind is MemberType.SYMLINK else "",
                 open=lambda info=info: pack.open(info),  # type: ignore[misc]  # mypy cannot type a default

@@ -170,6 +170,38 @@ def test_truncated_archive_is_refused(tmp_path: Path, share: float) -> None:
         unpacked(tmp_path / "a.tgz")
 
 
+def test_tar_without_its_end_is_refused(tmp_path: Path) -> None:
+    whole = a_tar(tmp_path / "a.tar", [member("a"), member("b")]).read_bytes()
+    (tmp_path / "a.tar").write_bytes(whole[: 2 * tarfile.BLOCKSIZE])
+    with pytest.raises(Invalid, match="ends too early"):
+        unpacked(tmp_path / "a.tar")
+
+
+def test_tar_with_a_damaged_header_is_refused(tmp_path: Path) -> None:
+    whole = bytearray(a_tar(tmp_path / "a.tar", [member("a"), member("b")]).read_bytes())
+    whole[2 * tarfile.BLOCKSIZE] ^= 1
+    (tmp_path / "a.tar").write_bytes(whole)
+    with pytest.raises(Invalid, match="is damaged"):
+        unpacked(tmp_path / "a.tar")
+
+
+def test_packed_tar_with_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
+    whole = bytearray(a_tar(tmp_path / "a.tgz", [member("a")]).read_bytes())
+    whole[-8] ^= 1
+    (tmp_path / "a.tgz").write_bytes(whole)
+    with pytest.raises(Invalid, match="CRC"):
+        unpacked(tmp_path / "a.tgz")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_tar_with_an_endless_header_is_refused_unread(tmp_path: Path, kind: bytes) -> None:
+    header = tarfile.TarInfo("long")
+    header.type, header.size = kind, 1 << 40
+    (tmp_path / "a.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 16))
+    with pytest.raises(Invalid, match="more than 1048576 bytes are no content"):
+        unpacked(tmp_path / "a.tar")
+
+
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "..", ".", "", "1"]), min_size=1, max_size=4).map(
     "/".join
 )
