@@ -93,9 +93,8 @@ class LoggingRecorder:
     async def flush(self) -> None:
         """Write every event recorded so far."""
         self._wake.clear()
-        pending, self._pending = self._pending, []
-        for event in pending:
-            await self._write(event)
+        while self._pending:
+            await self._write(self._pending.pop(0))
 
     def _record(self, resource: Resource, type_: str, reason: str, message: str) -> None:
         event = _Event(

@@ -127,3 +127,30 @@ async def test_it_writes_while_it_runs_and_what_is_left_when_it_ends() -> None:
         bench.recorder.normal(a_server(), "Moved", "late")
         task.cancel()
     assert bench.messages == ["early", "late"]
+
+
+class StuckLog(RememberingLog):
+    """Never ends the first write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+
+    async def record(self, kind: str, key: Key, **event: str) -> None:
+        if not self.began.is_set():
+            self.began.set()
+            await asyncio.Event().wait()
+        await super().record(kind, key, **event)
+
+
+async def test_a_write_that_is_cut_off_costs_no_other_event() -> None:
+    bench = Bench()
+    log = StuckLog()
+    recorder = LoggingRecorder(log, source="test", clock=bench.clock, settings=EventSettings())
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(recorder.run())
+        for number in range(3):
+            recorder.normal(a_server(), "Changed", f"step {number}")
+        await log.began.wait()
+        running.cancel()
+    assert [message for _, _, message in log.rows] == ["step 1", "step 2"]
