@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from maserve.base.keys import Key
 from maserve.resource import Resource, key_of, kind_of
 from maserve.runtime import EventRecorder
 
@@ -17,11 +18,12 @@ class Teller:
 
 
 class TellingRecorder:
-    """Records events as `inner` does, and tells them."""
+    """Records events as `inner` does, and tells them; what an object said last is not repeated."""
 
     def __init__(self, inner: EventRecorder, teller: Teller) -> None:
         self._inner = inner
         self._teller = teller
+        self._last: dict[tuple[str, Key], str] = {}
 
     def normal(self, resource: Resource, reason: str, message: str) -> None:
         self._inner.normal(resource, reason, message)
@@ -32,5 +34,8 @@ class TellingRecorder:
         self._tell(resource, f"warning {reason}", message)
 
     def _tell(self, resource: Resource, reason: str, message: str) -> None:
-        kind = kind_of(resource).name
-        self._teller.say(f"{kind} {key_of(resource)}: {reason}: {' '.join(message.split())}")
+        kind, key = kind_of(resource).name, key_of(resource)
+        text = f"{reason}: {' '.join(message.split())}"
+        if self._last.get((kind, key)) != text:
+            self._last[kind, key] = text
+            self._teller.say(f"{kind} {key}: {text}")

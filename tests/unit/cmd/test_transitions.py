@@ -29,3 +29,13 @@ def test_an_event_is_recorded_and_told(resource: Resource, kind: str) -> None:
         ("Normal", "StageChange"),
         ("Warning", "CreationFailed"),
     ]
+
+
+def test_what_an_object_said_last_is_not_told_again() -> None:
+    told: list[str] = []
+    telling = TellingRecorder(FakeRecorder(), Teller(told.append))
+
+    for text in ("no disk", "no disk", "no room", "no disk"):
+        telling.warning(a_deployment(), "ReconciliationError", text)
+
+    assert [line.rpartition(": ")[2] for line in told] == ["no disk", "no room", "no disk"]
