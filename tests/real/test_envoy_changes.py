@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId
 from maserve.envoy import Rejected, RouteRef
 from maserve.testing.envoy_rig import (
@@ -136,10 +137,9 @@ async def test_younger_route_of_another_namespace_is_not_live_and_not_served(
     )
     answer = await (await client.post(f"{rig.url}/infer", json={})).json()
     assert answer["model_name"] == "mine"
-    assert (await rig.plane.is_route_live(younger), await rig.plane.is_route_live(DISCOVERY)) == (
-        False,
-        True,
-    )
+    with pytest.raises(Unavailable, match=f"serves /{SERVER} for namespace {NAMESPACE}"):
+        await rig.plane.is_route_live(younger)
+    assert await rig.plane.is_route_live(DISCOVERY)
     await rig.plane.remove_route(DISCOVERY)
     answer = await (await client.post(f"{rig.url}/infer", json={})).json()
     assert answer["model_name"] == "theirs"

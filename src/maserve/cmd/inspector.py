@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from maserve.backends import BackendRegistry, ReplicaStatus
 from maserve.backends.triton.local import LocalTritonBackend
 from maserve.base.clock import Clock
-from maserve.base.errors import Error
+from maserve.base.errors import Error, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.cmd.replica_logs import ReplicaLogs
 from maserve.deployment import server_name
@@ -132,7 +132,7 @@ class LocalInspector:
         deployment: str,
     ) -> None:
         rules = await self.routes.list_rules(target, route)
-        is_live = bool(rules) and await self.routes.is_live(target, route)
+        is_live = bool(rules) and await self._is_live(route, target)
         answer.routes.extend(
             ext.RouteView(
                 name=route.key.name,
@@ -145,6 +145,13 @@ class LocalInspector:
             for rule in rules
             if not deployment or rule.match_path.endswith(f"/{deployment}")
         )
+
+    async def _is_live(self, route: RouteId, target: v2.ClusterTarget | None) -> bool:
+        """Tell whether a route is seen to be live: a silent data plane hides nothing else."""
+        try:
+            return await self.routes.is_live(target, route)
+        except Unavailable:
+            return False
 
 
 def _only(resource: Resource) -> str:

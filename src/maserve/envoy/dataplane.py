@@ -12,7 +12,7 @@ from typing import Protocol, Self
 import structlog
 
 from maserve.base.clock import Clock
-from maserve.base.errors import Invalid
+from maserve.base.errors import Invalid, Unavailable
 from maserve.base.keys import ClusterId
 from maserve.envoy import state as states
 from maserve.envoy.admin import Admin
@@ -21,7 +21,7 @@ from maserve.envoy.layout import Layout, table_name
 from maserve.envoy.ledger import Change, Ledger
 from maserve.envoy.process import EnvoyProcess, check_address_free
 from maserve.envoy.render import Renderer
-from maserve.envoy.snapshot import is_shadowed, route_scope
+from maserve.envoy.snapshot import find_owner, route_scope
 from maserve.envoy.state import RouteState, State
 from maserve.envoy.swap import Rejected, Swapper
 from maserve.envoy.types import (
@@ -173,11 +173,16 @@ class DataPlane:
     async def is_route_live(self, ref: RouteRef) -> bool:
         """Tell whether the running Envoy serves the route as it is stored.
 
-        A missing route is live once nothing of it is served. One whose path an older route of
-        another namespace owns is not. Raises `Unavailable` when Envoy cannot be asked.
+        A missing route is live once nothing of it is served. Raises `Unavailable` when Envoy cannot
+        be asked, and naming the older route of another namespace that owns a path of this one.
         """
-        if is_shadowed(self._ledger.state, ref):
-            return False
+        owner = find_owner(self._ledger.state, ref)
+        if owner is not None:
+            path, namespace = owner.rule.match_path, owner.ref.namespace
+            raise Unavailable(
+                f"the gateway serves {path} for namespace {namespace}, where that name was first; "
+                "use another name, or remove the other one"
+            )
         is_live = await self._swapper.find_acknowledgement(route_scope(table_name(ref.cluster)))
         return ref not in self._ledger.state.routes if is_live is None else is_live
 

@@ -118,11 +118,13 @@ def table_rules(state: State, cluster: ClusterId | None) -> tuple[TableRule, ...
     return tuple(rules)
 
 
-def is_shadowed(state: State, ref: RouteRef) -> bool:
-    """Tell whether an older route owns a path of this one at the gateway."""
-    return ref.cluster is None and any(
-        rule.is_shadowed for rule in table_rules(state, ref.cluster) if rule.ref == ref
-    )
+def find_owner(state: State, ref: RouteRef) -> TableRule | None:
+    """Return the older rule that has a path of this route at the gateway, None for none."""
+    if ref.cluster is not None:
+        return None
+    rules = table_rules(state, None)
+    lost = {each.rule.match_path for each in rules if each.ref == ref and each.is_shadowed}
+    return next((each for each in rules if each.rule.match_path in lost), None)
 
 
 def steps(old: Snapshot, new: Snapshot) -> tuple[Snapshot, ...]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from maserve.base.keys import ClusterId
 from maserve.envoy.layout import Layout
 from maserve.envoy.render import Renderer
-from maserve.envoy.snapshot import Snapshot, is_shadowed, steps, table_rules
+from maserve.envoy.snapshot import Snapshot, find_owner, steps, table_rules
 from maserve.envoy.state import State, with_listener, with_route, with_service
 from maserve.envoy.types import Address, EnvoySettings, RouteRef, RouteRule, ServiceRef
 
@@ -116,7 +116,10 @@ def test_older_route_owns_a_path_that_two_claim() -> None:
     state = with_route(state, younger, [a_rule("/demo/dep", "s"), a_rule("/demo/two", "s")])
     shadowed = [(rule.ref.namespace, rule.is_shadowed) for rule in table_rules(state, None)]
     assert shadowed == [("z", False), ("a", True), ("a", False)]
-    assert (is_shadowed(state, older), is_shadowed(state, younger)) == (False, True)
+    owner = find_owner(state, younger)
+    assert owner is not None
+    assert (owner.ref, owner.rule.match_path) == (older, "/demo/dep")
+    assert find_owner(state, older) is None
 
 
 def test_routes_of_a_cluster_are_told_apart_by_namespace() -> None:
@@ -125,4 +128,4 @@ def test_routes_of_a_cluster_are_told_apart_by_namespace() -> None:
     two = RouteRef(cluster=east, namespace="two", name="demo-traffic")
     state = with_route(State(), one, [a_rule("/cluster/demo/dep", "s")])
     state = with_route(state, two, [a_rule("/cluster/demo/dep", "s")])
-    assert (is_shadowed(state, one), is_shadowed(state, two)) == (False, False)
+    assert (find_owner(state, one), find_owner(state, two)) == (None, None)
