@@ -23,5 +23,5 @@ def record_changes(
     text = f"state transition from {stage_name(old)} to {stage_name(new)}"
     recorder.normal(after, "StageChange", text)
     if new in _FAILED:
-        text = f"{stage_name(new)} after its maximum attempts: {after.status.message}"
+        text = f"ended early in {stage_name(new)}: {after.status.message}"
         recorder.normal(after, "EarlyTermination", text)

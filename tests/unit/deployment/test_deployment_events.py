@@ -47,7 +47,7 @@ def test_a_failed_stage_ends_early_and_says_why(stage: "v2.DeploymentStage") -> 
     assert last == (
         "Normal",
         "EarlyTermination",
-        f"{v2.DeploymentStage.Name(stage)} after its maximum attempts: replica r-0: no such file",
+        f"ended early in {v2.DeploymentStage.Name(stage)}: replica r-0: no such file",
     )
 
 
