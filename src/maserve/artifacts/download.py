@@ -1,6 +1,9 @@
 """Downloads of whole artifacts, with bounds."""
 
 import asyncio
+import errno
+import os
+import shutil
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -71,6 +74,7 @@ class Artifacts:
         meter = _Meter(item.size_bytes, self._limits.max_bytes, uri, on_progress)
         try:
             await self._worker.run(lambda _: _make_folder(into.parent))
+            await self._worker.run(lambda _: _check_room(uri, item.size_bytes, into.parent))
             await tree.fetch(uri, item, archive, meter.add)
             meter.check_whole()
             await self._worker.run(lambda cancel: self._unpack(archive, kind, into, cancel))
@@ -89,6 +93,7 @@ class Artifacts:
         total = sum(item.size_bytes for item in items)
         meter = _Meter(total, self._limits.max_bytes, uri, on_progress)
         await self._worker.run(lambda _: _make_folders(into, items))
+        await self._worker.run(lambda _: _check_room(uri, total, into))
         gate = asyncio.Semaphore(self._limits.parallel_files)
 
         async def fetch(item: Item) -> None:
@@ -166,6 +171,14 @@ def _make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(f"cannot make {path}: {error.strerror or error}") from error
+
+
+def _check_room(uri: ArtifactUri, size_bytes: int, folder: Path) -> None:
+    """Refuse to begin what cannot fit: a disk that is filled hurts all who write to it."""
+    free = shutil.disk_usage(folder).free
+    if size_bytes > free:
+        counts = f"{size_bytes} bytes are needed below {folder}, {free} are free"
+        raise Unavailable(f"{uri}: {os.strerror(errno.ENOSPC)}: {counts}; free some space")
 
 
 def _make_folders(into: Path, items: tuple[Item, ...]) -> None:

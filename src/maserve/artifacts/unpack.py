@@ -7,6 +7,7 @@ is ever written through one; then every link is followed once to see that it sta
 import errno
 import lzma
 import os
+import shutil
 import tarfile
 import zipfile
 import zlib
@@ -112,7 +113,15 @@ class _Unpacking:
             if parent in self._files:
                 raise _refused(member, f"lies below the file {parent}")
 
+    def _check_size(self, member: Member) -> None:
+        """Look at the announced size first: a disk that is filled hurts all who write to it."""
+        if self._bytes + member.size_bytes > self._limits.max_bytes:
+            raise _refused(member, f"goes over the allowed {self._limits.max_bytes} bytes")
+        if member.size_bytes > shutil.disk_usage(self._root).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     def _write(self, member: Member, path: PurePosixPath) -> None:
+        self._check_size(member)
         place = self._place(path)
         if place.is_dir():
             raise _refused(member, "is a file where a folder is")

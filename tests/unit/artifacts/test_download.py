@@ -1,4 +1,6 @@
 import asyncio
+import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -104,6 +106,16 @@ async def test_too_many_bytes_are_refused(model: Path, tmp_path: Path) -> None:
     (model / "1" / "weights").write_bytes(b"0" * 2000)
     with pytest.raises(Invalid, match="more than the allowed 1000 bytes"):
         await download(model, tmp_path / "into")
+
+
+async def test_what_does_not_fit_on_the_disk_is_not_begun(model: Path, tmp_path: Path) -> None:
+    size = shutil.disk_usage(tmp_path).free + (1 << 30)
+    (model / "1" / "weights").touch()
+    os.truncate(model / "1" / "weights", size)
+    big = StorageSettings(limits=Limits(max_bytes=1 << 60))
+    with pytest.raises(Unavailable, match=r"No space left on device: \d+ bytes are needed"):
+        await download(model, tmp_path / "into", big)
+    assert [path for path in (tmp_path / "into").rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("target", ["/etc", "..", "1"])

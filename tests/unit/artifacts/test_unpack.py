@@ -1,4 +1,5 @@
 import io
+import shutil
 import stat
 import tarfile
 import tempfile
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maserve.artifacts import ArtifactUri, Cancel, Limits, unpack
-from maserve.base.errors import Invalid
+from maserve.base.errors import Invalid, Unavailable
 
 LIMITS = Limits(max_files=50, max_bytes=1000)
 
@@ -134,7 +135,26 @@ def test_dangerous_tar_is_refused_naming_the_member(
 def test_content_over_the_limit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="'bomb' goes over the allowed 1000 bytes"):
         unpacked(a_zip(tmp_path / "a.zip", {"bomb": b"0" * 100_000}))
+    assert not (tmp_path / "into/bomb").exists()
+
+
+def test_content_over_the_announced_size_is_refused(tmp_path: Path) -> None:
+    data = a_zip(tmp_path / "a.zip", {"bomb": b"0" * 100_000}).read_bytes()
+    size = (100_000).to_bytes(4, "little")
+    assert data.count(size) == 2
+    (tmp_path / "a.zip").write_bytes(data.replace(size, (10).to_bytes(4, "little")))
+    with pytest.raises(Invalid):
+        unpacked(tmp_path / "a.zip")
     assert (tmp_path / "into/bomb").stat().st_size <= 1000
+
+
+def test_member_that_does_not_fit_on_the_disk_is_not_begun(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("weights")
+    header.size = shutil.disk_usage(tmp_path).free + (1 << 40)
+    (tmp_path / "a.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 16))
+    with pytest.raises(Unavailable, match="No space left on device"):
+        unpacked(tmp_path / "a.tar", Limits(max_bytes=1 << 60))
+    assert not (tmp_path / "into/weights").exists()
 
 
 @pytest.mark.parametrize(
