@@ -29,16 +29,6 @@ class Section:
         self._parts.append(part)
         return part
 
-    def items(self, name: str) -> tuple[Any, ...]:
-        """Return the list under `name`, empty when it is missing."""
-        value = self._take(name)
-        if value is None:
-            return ()
-        if not isinstance(value, list):
-            self._wrong(name, "is not a list")
-            return ()
-        return tuple(value)
-
     def text(self, name: str, default: str = "") -> str:
         value = self._take(name)
         if value is None:
@@ -92,6 +82,11 @@ class Section:
     def refuse(self, name: str, why: str) -> None:
         """Note a problem with a key whose value cannot be honoured."""
         self._wrong(name, why)
+
+    def refuse_if_set(self, name: str, why: str) -> None:
+        """Note a problem with a key that is known and must not be there; null is not there."""
+        if self._take(name) is not None:
+            self._wrong(name, why)
 
     def check(self) -> None:
         """Note every key nobody has read, here and in the parts below."""

@@ -156,18 +156,21 @@ def _probe(section: Section, built_in: ProbeSettings) -> ProbeSettings:
 
 def _rollout(section: Section) -> RolloutSettings:
     rollout, rollback = section.part("rollout"), section.part("rollback")
-    gate = section.part("metricGate")
-    if gate.text("prometheusURL"):
-        gate.refuse("prometheusURL", "is not supported by this version: leave it unset")
-    gate.items("queries")
-    gate.flag("failClosed", default=False)
-    gate.duration("timeout", 10.0)
+    _metric_gate(section.part("metricGate"))
     return RolloutSettings(
         skip_canary=rollout.flag("skipCanary", default=False),
         model_load_timeout_s=_budget(rollout),
         soak_period_s=rollout.duration("soakPeriod", 0.0),
         rollback_model_load_timeout_s=_budget(rollback),
     )
+
+
+def _metric_gate(section: Section) -> None:
+    """Refuse what would have no effect; a URL that is empty means no gate, as in the guide."""
+    if section.text("prometheusURL"):
+        section.refuse("prometheusURL", "is not supported: there is no metric gate, leave it unset")
+    for name in ("queries", "failClosed", "timeout"):
+        section.refuse_if_set(name, "has no effect: there is no metric gate, leave it unset")
 
 
 def _budget(section: Section) -> float:

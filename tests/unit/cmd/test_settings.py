@@ -126,7 +126,7 @@ KEYS: list[tuple[str, Callable[[Settings], object], object]] = [
     ("modelSync: {unloadGrace: 5s}", lambda s: s.model_sync.unload_grace_s, 5),
     ("modelSync: {loadTimeout: 30m}", lambda s: s.model_sync.load_timeout_s, 1800),
     (
-        "deployment: {metricGate: {queries: [], failClosed: true, timeout: 5s}}",
+        "deployment: {metricGate: {prometheusURL: '', queries: null}}",
         lambda s: s.keep_running,
         True,
     ),
@@ -227,13 +227,30 @@ WRONG = [
         "inferenceServer.triton.readinessProbe is not a text (my.yaml:1)",
     ),
     (
-        "deployment: {metricGate: {queries: errors}}",
-        "deployment.metricGate.queries is not a list (my.yaml:1)",
-    ),
-    (
         "deployment: {metricGate: {prometheusURL: http://127.0.0.1:9090}}",
         (
-            "deployment.metricGate.prometheusURL is not supported by this version: leave it unset "
+            "deployment.metricGate.prometheusURL is not supported: there is no metric gate, leave "
+            "it unset (my.yaml:1)"
+        ),
+    ),
+    (
+        "deployment: {metricGate: {queries: []}}",
+        (
+            "deployment.metricGate.queries has no effect: there is no metric gate, leave it unset "
+            "(my.yaml:1)"
+        ),
+    ),
+    (
+        "deployment: {metricGate: {failClosed: true}}",
+        (
+            "deployment.metricGate.failClosed has no effect: there is no metric gate, leave it "
+            "unset (my.yaml:1)"
+        ),
+    ),
+    (
+        "deployment: {metricGate: {timeout: 5s}}",
+        (
+            "deployment.metricGate.timeout has no effect: there is no metric gate, leave it unset "
             "(my.yaml:1)"
         ),
     ),
