@@ -1,5 +1,10 @@
 """What an operator does with a server that is under load, and with the program itself."""
 
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -100,3 +105,25 @@ async def expect_same_after_a_cold_start(story: Story, plane: LiveControlPlane) 
     assert summary.failed == 0
     assert await plane.stop() == 0
     assert plane.leftovers() == ()
+
+
+async def take(address: str) -> socket.socket:
+    """Listen where a program that has just been killed did."""
+    host, _, port = address.partition(":")
+    async with asyncio.timeout(2):
+        while True:
+            with suppress(OSError):
+                return socket.create_server((host, int(port)))
+            await asyncio.sleep(0.01)
+
+
+async def test_down_ends_the_replicas_of_a_gateway_that_died_and_whose_address_is_taken(
+    tmp_path: Path,
+) -> None:
+    async with a_story(tmp_path) as story:
+        await story.server(clusters=("c1",), replicas=1)
+        await story.plane.kill()
+        os.kill(story.plane.program_pids()["envoy"], signal.SIGKILL)
+        with await take(story.plane.at.gateway):
+            assert "nothing of it runs any more" in await story.plane.down()
+        assert story.plane.leftovers() == ()

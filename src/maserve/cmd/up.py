@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from maserve.apiserver import ApiServer, resolve_address
 from maserve.backends.triton.local import LocalTritonBackend
+from maserve.base.clock import SystemClock
 from maserve.base.errors import Denied
 from maserve.base.tasks import run_until
 from maserve.cmd.addresses import cannot_listen, check_free, parse_address
@@ -20,6 +21,7 @@ from maserve.cmd.parts import Parts
 from maserve.cmd.settings import Settings
 from maserve.cmd.transitions import Say, Teller
 from maserve.cmd.wiring import Module, build_container, invoke_all
+from maserve.envoy import PROGRAM as GATEWAY_PROGRAM
 from maserve.envoy import DataPlane
 from maserve.host import DataFolder, FolderLock, Supervisor, find_json, write_json
 from maserve.runtime import AlwaysLeader, Manager, ManagerSettings
@@ -78,13 +80,21 @@ async def run_down(settings: Settings, say: Say) -> None:
     if not any(home.processes.glob("*")):
         say(f"nothing runs on {settings.data_dir}")
         return
-    known = find_json(home.settings_file)
-    address = known.get(_GATEWAY) if isinstance(known, dict) else None
-    settings = replace(settings, gateway_address=address or settings.gateway_address)
     with home.lock():
+        settings = replace(settings, gateway_address=await _find_gateway(home, settings))
         async with _container(options(), settings, say) as container:
             await _end_data_plane(container, say)
     say("nothing of it runs any more")
+
+
+async def _find_gateway(home: DataFolder, settings: Settings) -> str:
+    """Return the address the gateway has; any will do for one that is started for the end only."""
+    async with Supervisor(home.processes, clock=SystemClock()) as programs:
+        if programs.find(GATEWAY_PROGRAM) is None:
+            return "127.0.0.1:0"
+    known = find_json(home.settings_file)
+    address = known.get(_GATEWAY) if isinstance(known, dict) else None
+    return address or settings.gateway_address
 
 
 @contextmanager

@@ -7,12 +7,14 @@ plane. Knows services, routes and clusters, no resource of ours.
 
 from maserve.envoy.dataplane import DataPlane, Ports
 from maserve.envoy.manifest import NAMESPACE_HEADER
+from maserve.envoy.process import PROGRAM
 from maserve.envoy.state import RouteState
 from maserve.envoy.swap import Rejected
 from maserve.envoy.types import Address, EnvoySettings, RouteRef, RouteRule
 
 __all__ = [
     "DataPlane",
+    "PROGRAM",
     "EnvoySettings",
     "Ports",
     "RouteRef",
