@@ -325,6 +325,35 @@ async def test_data_plane_that_refuses_is_tried_again(stage: Stage) -> None:
     assert len(stage.endpoints.ports()) == 1
 
 
+async def test_replica_runs_on_while_the_data_plane_does_not_let_go_of_it(tmp_path: Path) -> None:
+    settings = fast_settings()
+    quick = replace(settings, embedded=replace(settings.embedded, endpoints_timeout_s=0.05))
+    async with a_stage(tmp_path, quick, FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(2), TARGET)
+        await stage.until_serving(a_server(2))
+        before = stage.pids()
+        stage.endpoints.failures = [Unavailable("envoy is away")] * 5
+        await stage.backend.create_server(a_server(1), TARGET)
+        await until(lambda: is_refused(stage, 4))
+        status = await stage.backend.get_server_status(a_server(1), TARGET)
+        assert stage.pids() == before
+
+        await until(lambda: runs(stage, 2))
+        assert len(stage.endpoints.ports()) == 1
+        await stage.until_deleted()
+
+    said = "1/1 replicas ready, data plane has not taken them yet: envoy is away"
+    assert (status.state, status.message) == ("CREATING", said)
+
+
+async def is_refused(stage: Stage, times: int) -> bool:
+    return len(stage.endpoints.failures) <= 5 - times
+
+
+async def runs(stage: Stage, programs: int) -> bool:
+    return len(stage.pids()) == programs
+
+
 async def test_program_whose_replica_is_not_on_disk_is_ended(tmp_path: Path) -> None:
     stray = Program(
         name="triton/c1/default/gone/triton-gone-c1-0/engine",

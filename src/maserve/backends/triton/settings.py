@@ -80,7 +80,8 @@ class EmbeddedSettings:
     restart_limit_s: float = 10.0
     restart_reset_s: float = 60.0
     endpoints_timeout_s: float = 30.0
-    """How long a drain waits for the data plane before it goes on regardless."""
+    """How long replicas of a server that ends wait for the data plane to let go of them; those that
+    are scaled down or replaced wait as long as it takes."""
     status_timeout_s: float = 5.0
     """How long a reader of load states waits for a replica to answer."""
     kill_margin_s: float = 5.0

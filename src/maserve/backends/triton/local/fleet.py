@@ -133,14 +133,13 @@ class Fleet:
         waiting = [one.status() for one in current if not one.admits_traffic]
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in waiting)
         message = f"{told} ({reasons})" if reasons else told
-        if len(ready) == len(live) == self.wish.replicas:
-            if self._admission.is_settled:
-                return self._status(ServerState.SERVING, told)
-            behind = f"{told}, data plane has not taken them yet"
-            why = f": {self._admission.problem}" if self._admission.problem else ""
-            return self._status(ServerState.CREATING, f"{behind}{why}")
+        if len(ready) == len(live) == self.wish.replicas and self._admission.is_settled:
+            return self._status(ServerState.SERVING, told)
         if self._problem:
             return self._status(ServerState.CREATING, self._problem, up_to_date=up_to_date)
+        if ready and not waiting and not self._admission.is_settled:
+            why = f": {self._admission.problem}" if self._admission.problem else ""
+            message = f"{told}, data plane has not taken them yet{why}"
         failed = any(one.life is Life.FAILED for one in current)
         state = ServerState.FAILED if failed else ServerState.CREATING
         return self._status(state, message, up_to_date=up_to_date)
@@ -174,8 +173,7 @@ class Fleet:
         return None
 
     async def _step(self, group: asyncio.TaskGroup) -> None:
-        leaving = self.wish.deleted or self._stopping
-        wanted = 0 if leaving else self.wish.replicas
+        wanted = 0 if self._is_leaving else self.wish.replicas
         standing = [replica.standing() for replica in self._ordered()]
         plan = decide(wanted, self.wish.template, standing)
         for ordinal in plan.start:
@@ -184,7 +182,7 @@ class Fleet:
             if replica.name in plan.drain:
                 replica.ask_drain(self._pre_stop_s())
         self._admit()
-        if leaving and not self._replicas:
+        if self._is_leaving and not self._replicas:
             self.idle.set()
             if self.wish.deleted:
                 await self._forget()
@@ -231,14 +229,26 @@ class Fleet:
         self._admission.want(tuple(address for address in addresses if address is not None))
 
     async def _left_endpoints(self, address: Address) -> None:
+        """Return once the data plane does not use the address; the end of a server waits so long.
+
+        Its routes are gone by then, or everything is being stopped.
+        """
         self._admit()
-        await self._admission.left(address, timeout_s=self._embedded.endpoints_timeout_s)
+        timeout_s = self._embedded.endpoints_timeout_s
+        has_left = False
+        while not has_left:
+            has_left = await self._admission.left(address, timeout_s=timeout_s) or self._is_leaving
 
     def _pre_stop_s(self) -> float:
         configured_s = self._parts.settings.drain.pre_stop_s
         if self._stopping:
             return min(configured_s, self._embedded.shutdown_pre_stop_s)
         return configured_s
+
+    @property
+    def _is_leaving(self) -> bool:
+        """Tell whether no replica shall be left."""
+        return self.wish.deleted or self._stopping
 
     def _ordered(self) -> tuple[LocalReplica, ...]:
         return tuple(self._replicas[ordinal] for ordinal in sorted(self._replicas))
