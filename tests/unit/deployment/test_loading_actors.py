@@ -3,12 +3,13 @@
 import pytest
 
 from maserve.base.errors import Denied, Unavailable
-from maserve.base.keys import ClusterId
+from maserve.base.keys import ClusterId, ModelName
 from maserve.conditions import FALSE, TRUE, UNKNOWN, read_progress
 from maserve.deployment.stock.rollout.canary import Canary
 from maserve.deployment.stock.rollout.rolling import Rolling
-from maserve.modelconfig import Phase
-from maserve.testing.builders import SERVER, a_deployment, a_model
+from maserve.deployment.stock.site import Trouble
+from maserve.modelconfig import Entry, Phase
+from maserve.testing.builders import SERVER, a_deployment, a_model, a_target
 from maserve.testing.control_rig import ControlRig
 from maserve.testing.expect import act, expect_condition, look
 from maserve.wire import v2
@@ -331,3 +332,38 @@ async def test_a_denied_pod_proxy_fails_at_once(
     expect_condition(
         await act(kind(served.site()), deployment), FALSE, "ProxyDenied", "pods/proxy is forbidden"
     )
+
+
+@pytest.mark.parametrize("kind", [Canary, Rolling])
+async def test_a_name_that_means_another_model_already_is_refused_at_once(
+    rig: ControlRig, kind: type[Canary | Rolling]
+) -> None:
+    await rig.provide()
+    await rig.store.create(a_model("m2", uri="file:///elsewhere/m2"))
+    await rig.list_model("m2", deployment="other")
+    deployment = a_deployment(desired="m2", candidate="m2", placed=["c1"])
+
+    expect_condition(
+        await act(kind(rig.site()), deployment),
+        FALSE,
+        "ModelNameTaken",
+        says="Deployment other has a model m2 from file:///models/m2/ in cluster c1 already",
+    )
+    assert rig.entries() == {}
+    assert rig.entries(deployment="other") == {"m2": Phase.SERVING}
+
+
+async def test_the_one_that_was_first_keeps_the_name(rig: ControlRig) -> None:
+    await rig.provide()
+    await rig.store.create(a_model("m2"))
+    await rig.list_model("m2", Phase.CANARY, replica=FIRST)
+    later = Entry(
+        name=ModelName("m2"), storage_path="file:///elsewhere/m2/", deployment_name="other"
+    )
+    await rig.model_config.add_model_to_config(SERVER, a_target("c1"), later)
+    deployment = a_deployment(desired="m2", candidate="m2", placed=["c1"])
+
+    expect_condition(await act(Rolling(rig.site()), deployment), UNKNOWN, "ModelLoading")
+
+    with pytest.raises(Trouble, match="ModelNameTaken"):
+        await rig.site(deployment="other").promote(later)

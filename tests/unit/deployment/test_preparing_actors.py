@@ -90,6 +90,29 @@ async def test_validated_fails_at_once_naming_the_field(
     expect_condition(await act(Validated(rig.ports), deployment), FALSE, reason, says=field)
 
 
+async def test_validated_refuses_the_current_models_name_from_another_namespace(
+    rig: ControlRig,
+) -> None:
+    await rig.provide()
+    deployment = a_deployment(desired="m1", candidate="m1", current="m1")
+    deployment.status.candidate_revision.namespace = "other"
+
+    expect_condition(
+        await act(Validated(rig.ports), deployment),
+        FALSE,
+        "ModelNameTaken",
+        says="Model other/m1 has the name of the current model ns/m1",
+    )
+
+
+async def test_validated_takes_no_namespace_for_the_deployments_own(rig: ControlRig) -> None:
+    await rig.provide()
+    deployment = a_deployment(desired="m1", candidate="m1", current="m1")
+    deployment.status.candidate_revision.namespace = ""
+
+    expect_condition(await act(Validated(rig.ports), deployment), TRUE)
+
+
 async def test_validated_waits_for_a_server_that_is_not_there_yet(rig: ControlRig) -> None:
     deployment = a_deployment()
 

@@ -92,6 +92,14 @@ def test_a_negative_soak_is_none() -> None:
             lambda spec: spec.shadow_spec.SetInParent(), ("spec.shadow_spec",), id="shadow"
         ),
         pytest.param(lambda spec: spec.selector.SetInParent(), ("spec.selector",), id="selector"),
+        pytest.param(
+            lambda spec: setattr(spec.inference_server, "namespace", "ns"), (), id="own-namespace"
+        ),
+        pytest.param(
+            lambda spec: setattr(spec.inference_server, "namespace", "other"),
+            ("spec.inference_server.namespace",),
+            id="another-namespace",
+        ),
     ],
 )
 def test_fields_without_effect_are_named(change: Change, paths: tuple[str, ...]) -> None:

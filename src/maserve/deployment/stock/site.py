@@ -60,9 +60,8 @@ class Site:
 
     async def entries(self) -> tuple[Entry, ...]:
         """Return this Deployment's own entries."""
-        reading = self.ports.model_config.get_models_from_config(self.server, self.target)
-        entries = await _or_trouble(reading, "ModelConfigReadFailed")
-        return tuple(e for e in entries if e.deployment_name == self.deployment_name)
+        listed = await self._list_entries()
+        return tuple(entry for entry in listed if entry.deployment_name == self.deployment_name)
 
     async def find_entry(self, model: ModelName) -> Entry | None:
         return find_entry(await self.entries(), self.deployment_name, model)
@@ -82,14 +81,11 @@ class Site:
             phase=phase,
             canary_pod=ReplicaName(replica),
         )
-        adding = self.ports.model_config.add_model_to_config(self.server, self.target, entry)
-        await _or_trouble(adding, "AddModelToConfigFailed")
+        await self._put(entry, "AddModelToConfigFailed")
 
     async def promote(self, entry: Entry) -> None:
         """Make the model a readiness requirement (phase serving)."""
-        config = self.ports.model_config
-        adding = config.add_model_to_config(self.server, self.target, promoted(entry))
-        await _or_trouble(adding, "PromoteModelFailed")
+        await self._put(promoted(entry), "PromoteModelFailed")
 
     async def remove_entry(self, model: ModelName, reason: str) -> None:
         """Remove this Deployment's entry; a config that is gone holds nothing."""
@@ -131,6 +127,25 @@ class Site:
         """Take this Deployment's traffic rule out of the cluster; absent is success."""
         removing = self.ports.routes.remove_rules(self.target, self._route(), self._path())
         await _or_trouble(removing, reason)
+
+    async def _put(self, entry: Entry, reason: str) -> None:
+        """Write an entry unless its name means another model here: the first one listed keeps it.
+
+        Checked at each step, so that of two that came at the same moment one is refused later.
+        """
+        if (other := _find_namesake(await self._list_entries(), entry)) is not None:
+            text = (
+                f"Deployment {other.deployment_name} has a model {entry.name} from "
+                f"{other.storage_path} in cluster {self.cluster} already, and a replica holds one "
+                f"model of a name: give the one from {entry.storage_path} another name"
+            )
+            raise Trouble("ModelNameTaken", text, permanent=True)
+        adding = self.ports.model_config.add_model_to_config(self.server, self.target, entry)
+        await _or_trouble(adding, reason)
+
+    async def _list_entries(self) -> tuple[Entry, ...]:
+        reading = self.ports.model_config.get_models_from_config(self.server, self.target)
+        return await _or_trouble(reading, "ModelConfigReadFailed")
 
     def _backend(self) -> Backend:
         """Find the backend only where it is needed: without one a cleanup still works."""
@@ -201,6 +216,16 @@ async def list_sites(ports: Ports, deployment: v2.Deployment) -> tuple[Site, ...
         raise Trouble("UnableToReadTargetClusters", str(error)) from error
     targets = everywhere(deployment, server)
     return tuple(site_of(ports, deployment, target) for target in targets)
+
+
+def _find_namesake(listed: tuple[Entry, ...], entry: Entry) -> Entry | None:
+    """Return the entry before this one, or before its place at the end, of another model."""
+    for other in listed:
+        if other.name == entry.name and other.deployment_name == entry.deployment_name:
+            return None
+        if other.name == entry.name and other.storage_path != entry.storage_path:
+            return other
+    return None
 
 
 async def _or_trouble(work: Awaitable[_T], reason: str) -> _T:

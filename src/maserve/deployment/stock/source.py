@@ -23,15 +23,19 @@ async def resolve_source(
 
     Raises `Trouble`: permanent when the Model is missing or cannot be served, else retryable.
     """
-    key = Key(revision.namespace or deployment.metadata.namespace, revision.name)
     try:
-        model = await ports.store.get(v2.Model, key)
+        model = await ports.store.get(v2.Model, model_key(deployment, revision))
     except NotFound as error:
         text = f"spec.desired_revision: {error}; create the Model or name another"
         raise Trouble("ModelNotFound", text, permanent=True) from error
     except Error as error:
         raise Trouble("ModelResolutionFailed", str(error)) from error
     return storage_path(model)
+
+
+def model_key(deployment: v2.Deployment, revision: api.ResourceIdentifier) -> Key:
+    """Return the key of a revision's Model; no namespace means the Deployment's own."""
+    return Key(revision.namespace or deployment.metadata.namespace, revision.name)
 
 
 def storage_path(model: v2.Model) -> str:

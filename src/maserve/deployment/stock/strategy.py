@@ -41,5 +41,7 @@ def ignored_fields(deployment: v2.Deployment) -> tuple[str, ...]:
         "spec.strategy.disaggregated": spec.strategy.HasField("disaggregated"),
         "spec.shadow_spec": spec.HasField("shadow_spec"),
         "spec.selector": spec.HasField("selector"),
+        "spec.inference_server.namespace": spec.inference_server.namespace
+        not in ("", deployment.metadata.namespace),
     }
     return tuple(path for path, is_set in ignored.items() if is_set)

@@ -5,6 +5,7 @@ from maserve.base.keys import Key
 from maserve.deployment.keys import desired
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.site import Trouble
+from maserve.deployment.stock.source import model_key
 from maserve.deployment.stock.step import Step
 from maserve.wire import api, v2
 
@@ -32,6 +33,8 @@ class Validated(Step):
         if "/" in desired(resource):
             text = f"spec.desired_revision.name {desired(resource)!r} is not a Model's name"
             return self.failed(previous, text, "InvalidModelName")
+        if namesake := _describe_namesake(resource):
+            return self.failed(previous, namesake, "ModelNameTaken")
         key = Key(resource.metadata.namespace, spec.inference_server.name)
         if await self._is_there(key):
             return self.done(previous)
@@ -46,3 +49,15 @@ class Validated(Step):
             return await self.ports.store.find(v2.InferenceServer, key) is not None
         except Error as error:
             raise Trouble("InferenceServerReadFailed", str(error)) from error
+
+
+def _describe_namesake(deployment: v2.Deployment) -> str:
+    """Say when the candidate is another model of the current one's name; empty when it is not."""
+    new = model_key(deployment, deployment.status.candidate_revision)
+    old = model_key(deployment, deployment.status.current_revision)
+    if new == old or new.name != old.name:
+        return ""
+    return (
+        f"spec.desired_revision: Model {new} has the name of the current model {old}, and a "
+        "replica holds one model of a name: give it another name"
+    )
