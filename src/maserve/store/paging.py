@@ -5,8 +5,7 @@ as long as history reaches back that far.
 """
 
 import base64
-import binascii
-import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -27,6 +26,9 @@ T = TypeVar("T")
 
 FIRST = Key("", "")
 """Sorts before every key."""
+
+_VERSION = re.compile(r"[0-9]{1,18}")
+"""What fits into an integer of the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,20 +92,21 @@ def parse_version(text: str) -> int:
 
 
 def _token(kind: type[R], namespace: str, version: int, after: Key) -> str:
-    body = [kind.DESCRIPTOR.name, namespace, version, after.namespace, after.name]
-    return base64.urlsafe_b64encode(json.dumps(body).encode()).decode()
+    parts = (kind.DESCRIPTOR.name, namespace, str(version), after.namespace, after.name)
+    return base64.urlsafe_b64encode("/".join(parts).encode()).decode()
 
 
 def _parse_token(kind: type[R], selection: Selection) -> tuple[int, Key]:
     wrong = Invalid(Problem("continue", "is no token of this list"))
     try:
-        body = json.loads(base64.urlsafe_b64decode(selection.next.encode()))
-    except (binascii.Error, ValueError) as error:
+        parts = base64.urlsafe_b64decode(selection.next.encode()).decode().split("/")
+    except ValueError as error:  # no base64, or no text in it
         raise wrong from error
-    match body:
-        case [name, namespace, int(version), str(last_namespace), str(last_name)] if (
-            name == kind.DESCRIPTOR.name and namespace == selection.namespace
-        ):
-            return version, Key(last_namespace, last_name)
+    match parts:
+        case [name, namespace, version, last_namespace, last_name] if (name, namespace) == (
+            kind.DESCRIPTOR.name,
+            selection.namespace,
+        ) and _VERSION.fullmatch(version):
+            return int(version), Key(last_namespace, last_name)
         case _:
             raise wrong
