@@ -28,6 +28,7 @@ from maserve.testing.envoy_rig import (
     serve,
     set_replicas,
 )
+from maserve.testing.loopback import free_port
 
 # Several starts of a real Envoy, with load meanwhile.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(20)]
@@ -183,6 +184,28 @@ async def test_occupied_gateway_port_is_named_and_nothing_is_started(folder: Pat
             async with one_life(folder):
                 pass
     assert not (folder / "envoy" / "bootstrap.json").exists()
+
+
+async def test_of_two_that_start_at_once_on_one_address_one_serves(folder: Path) -> None:
+    port = free_port()
+    homes = [folder / "one", folder / "two"]
+    for home in homes:
+        write_json(home / "ports.json", {"gateway": [port]})
+    refused = asyncio.Event()
+    told = await asyncio.gather(*(serve_until(refused, home) for home in homes))
+    assert sorted(told) == ["", f"--gateway-address 127.0.0.1:{port} is in use; choose another one"]
+    assert [home for home in homes if any((home / "processes").iterdir())] == []
+
+
+async def serve_until(refused: asyncio.Event, folder: Path) -> str:
+    """Run a data plane until another one is refused; return why this one is, empty if it is not."""
+    try:
+        async with running_rig(folder):
+            await refused.wait()
+    except Invalid as error:
+        refused.set()
+        return str(error)
+    return ""
 
 
 async def test_gateway_moves_to_another_address_without_a_restart(

@@ -44,6 +44,11 @@ class Admin:
         counts = {name.removesuffix(_REJECTED): int(value) for name, value in _rows(text)}
         return {name: count for name, count in counts.items() if count}
 
+    async def listeners(self) -> tuple[str, ...]:
+        """Return the names of the listeners that are open."""
+        text = await self._get("/listeners")
+        return tuple(line.partition("::")[0] for line in text.splitlines())
+
     async def active_requests(self) -> int:
         """Return how many requests are in flight on all listeners."""
         text = await self._get("/stats?type=Gauges&filter=^http\\..*downstream_rq_active$")

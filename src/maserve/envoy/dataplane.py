@@ -17,9 +17,9 @@ from maserve.base.keys import ClusterId
 from maserve.envoy import state as states
 from maserve.envoy.admin import Admin
 from maserve.envoy.check import check_addresses, check_name, check_rules
-from maserve.envoy.layout import Layout, table_name
+from maserve.envoy.layout import GATEWAY_TABLE, Layout, table_name
 from maserve.envoy.ledger import Change, Ledger
-from maserve.envoy.process import EnvoyProcess, check_address_free
+from maserve.envoy.process import EnvoyProcess, check_address_free, taken
 from maserve.envoy.render import Renderer
 from maserve.envoy.snapshot import find_owner, route_scope
 from maserve.envoy.state import RouteState, State
@@ -82,12 +82,12 @@ class DataPlane:
         self._worker = Worker("envoy-files")
         socket = self._layout.admin_socket(short_root or Path(tempfile.gettempdir()))
         self._http = HttpClient(socket=socket)
-        admin = Admin(self._http)
+        self._admin = Admin(self._http)
         self.process = EnvoyProcess(
             settings,
             admin_socket=socket,
             supervisor=supervisor,
-            admin=admin,
+            admin=self._admin,
             worker=self._worker,
             clock=clock,
             rng=rng,
@@ -97,7 +97,7 @@ class DataPlane:
         self._swapper = Swapper(
             self._layout,
             renderer=renderer,
-            admin=admin,
+            admin=self._admin,
             process=self.process,
             worker=self._worker,
             clock=clock,
@@ -292,7 +292,13 @@ class DataPlane:
         await self._ledger.save(state)
         await self._ledger.prepare()
         await self.process.start()
-        await self._ledger.catch_up()
+        if not await self._ledger.catch_up() and not await self._has_gateway():
+            await self.process.stop()
+            raise taken(self._settings.gateway, self._settings.gateway_setting)
+
+    async def _has_gateway(self) -> bool:
+        """Tell whether Envoy could listen there: somebody may have come first since we looked."""
+        return GATEWAY_TABLE in await self._admin.listeners()
 
     async def _check_gateway_free(self) -> None:
         setting = self._settings.gateway_setting

@@ -87,16 +87,21 @@ class Ledger:
         await self._check_room(len(watched(self.state)) + _COMMON_FILES)
         await self._swapper.write(await self._snapshot())
 
-    async def catch_up(self) -> None:
-        """Bring the running Envoy to the state; what it does not take now is tried again later."""
+    async def catch_up(self) -> bool:
+        """Bring the running Envoy to the state; what it does not take now is tried again later.
+
+        Returns False for what it has refused, not for what it may still take.
+        """
         try:
             await self._swapper.publish(await self._snapshot())
-            self._told = ""
         except Unavailable as error:
             if str(error) != self._told:
                 log.warning("envoy is behind", error=str(error))
             self._told = str(error)
             self._behind.set()
+            return not isinstance(error, Rejected)
+        self._told = ""
+        return True
 
     def look_again(self) -> None:
         """Have Envoy compared with the state soon, as after its start."""

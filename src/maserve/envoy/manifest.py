@@ -84,6 +84,8 @@ def build_listener(
         "@type": f"{API}.config.listener.v3.Listener",
         "name": table,
         "address": build_address(address),
+        # Else two Envoys of one user could listen on one address and share its requests.
+        "enable_reuse_port": False,
         "filter_chains": [
             {
                 "filters": [

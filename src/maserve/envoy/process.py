@@ -202,8 +202,15 @@ def check_address_free(address: Address, setting: str) -> None:
             probe.bind((address.host, address.port))
             probe.listen(1)
         except OSError as error:
-            what = "is in use" if error.errno == errno.EADDRINUSE else f"fails: {error.strerror}"
-            raise Invalid(Problem(setting, f"{address} {what}; choose another one")) from error
+            if error.errno == errno.EADDRINUSE:
+                raise taken(address, setting) from error
+            text = f"{address} fails: {error.strerror}; choose another one"
+            raise Invalid(Problem(setting, text)) from error
+
+
+def taken(address: Address, setting: str) -> Invalid:
+    """Return what is said of an address where somebody else listens."""
+    return Invalid(Problem(setting, f"{address} is in use; choose another one"))
 
 
 def remove_socket(path: Path, *, keep: Path) -> None:

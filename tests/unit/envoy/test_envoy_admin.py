@@ -44,6 +44,11 @@ async def test_requests_in_flight_are_those_of_all_listeners_but_the_admin_one()
     assert await Admin(FixedHttp(text)).active_requests() == 5
 
 
+async def test_open_listeners_are_told_by_name() -> None:
+    text = "gateway::127.0.0.1:8880\ncluster/east::127.0.0.1:20001\n"
+    assert await Admin(FixedHttp(text)).listeners() == ("gateway", "cluster/east")
+
+
 async def test_drain_is_graceful() -> None:
     http = FixedHttp("OK")
     await Admin(http).drain()
