@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 from maserve.base.errors import Invalid, Problem, Unavailable
@@ -14,6 +15,7 @@ CONTENT_FOLDER = "model"
 
 _FAILED = "failed"
 _MAX_REASON = 600
+_SECOND_NS = 10**9
 
 
 class Repository:
@@ -41,12 +43,18 @@ class Repository:
                 found[ModelName(path.name)] = content
         return found
 
-    def link(self, model: ModelName, content: str) -> None:
+    def link(self, model: ModelName, content: str, now: datetime) -> None:
         """Put a content of the cache at the model's name, in one step.
 
-        Raises `Invalid` when a folder that is not ours is there, `Unavailable` for the disk.
+        In place of another it is dated `now`, or later if the clock went back: the serving
+        framework loads over a loaded model only from files that are newer. Raises `Invalid` when a
+        folder that is not ours is there, `Unavailable` for the disk.
         """
-        self._point(model, self._cache / content / CONTENT_FOLDER)
+        folder = self._cache / content / CONTENT_FOLDER
+        if self.linked().get(model, content) != content:
+            now_ns = int(now.timestamp()) * _SECOND_NS
+            _date(folder, max(now_ns, _newest_ns(self._folder / model)) + _SECOND_NS)
+        self._point(model, folder)
 
     def link_failure(self, model: ModelName, reason: str) -> None:
         """Put a stand-in at the model's name whose load fails with `reason`.
@@ -94,6 +102,23 @@ class Repository:
         if target.name == CONTENT_FOLDER and target.parent.parent == self._cache:
             return target.parent.name
         return None
+
+
+def _newest_ns(folder: Path) -> int:
+    """Return the latest date of what is in the folder; 0 for one that is gone."""
+    try:
+        return max((path.lstat().st_mtime_ns for path in folder.iterdir()), default=0)
+    except FileNotFoundError:
+        return 0
+
+
+def _date(folder: Path, date_ns: int) -> None:
+    """Date what is in the folder: the serving framework compares version by version."""
+    try:
+        for path in folder.iterdir():
+            os.utime(path, ns=(date_ns, date_ns), follow_symlinks=False)
+    except OSError as error:
+        raise Unavailable(f"cannot date {folder}: {error.strerror or error}") from error
 
 
 def _failing_config(model: ModelName, reason: str) -> str:

@@ -86,21 +86,21 @@ class Steps:
             if before not in (FAILURE_CONTENT, self._applied.contents().get(action.model)):
                 # The load of what is linked was never answered, so what is loaded is not known.
                 self._applied.drop(action.model)
-            self._repository.link(action.model, action.content)
+            self._repository.link(action.model, action.content, self._clock.now())
             answer = await self._engine.load(action.model)
             model = (await self._engine.list_models()).get(action.model, _UNLOADED)
+            fault = _judge(answer, model)
+            if fault and model.state is EngineState.READY and before != FAILURE_CONTENT:
+                self._repository.link(action.model, before, self._clock.now())
         except Invalid as error:
             return Fault(
                 state=ModelState.LOAD_FAILED, reason=str(error), permanent=True, hidden=True
             )
         except Error as error:
             return Fault(state=ModelState.LOADING, reason=f"load: {error}")
-        fault = _judge(answer, model)
         if fault is None:
             self._applied.set(action.model, action.content)
             self._repository.forget_failure(action.model)
-        elif model.state is EngineState.READY and before != FAILURE_CONTENT:
-            self._repository.link(action.model, before)
         return fault
 
     async def publish(self, action: Action) -> bool:

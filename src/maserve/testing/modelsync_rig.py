@@ -66,8 +66,9 @@ class FakeSource:
 class RepositoryEngine:
     """A serving framework that loads what is in its repository folder, as Triton does.
 
-    A version folder with a file `fails` does not load, its text is the reason. `journal` has every
-    load and unload with its time.
+    A version folder with a file `fails` does not load, its text is the reason. A model that is
+    loaded is loaded again only from newer folders. `journal` has every load and unload with its
+    time.
     """
 
     def __init__(self, repository: Path, clock: LoopClock) -> None:
@@ -79,6 +80,7 @@ class RepositoryEngine:
         self.load_s = 0.5
         self.unload_s = 0.5
         self.contents: dict[str, str] = {}
+        self.dates: dict[str, int] = {}
         self.failed: dict[str, str] = {}
         self.moving: dict[str, EngineState] = {}
         self.journal: list[tuple[float, str, str]] = []
@@ -124,7 +126,11 @@ class RepositoryEngine:
         reason = fails.read_text() if fails.exists() else reason
         if not folder.is_dir():
             return LoadAnswer(accepted=False, text="failed to poll from model repository")
+        date = max(path.stat().st_mtime_ns for path in folder.iterdir())
+        if model in self.contents and date <= self.dates[model]:
+            return LoadAnswer(accepted=True)
         if not reason:
+            self.dates[model] = date
             self.contents[model] = (folder / "1" / "model.py").read_text()
             self.failed.pop(model, None)
             return LoadAnswer(accepted=True)

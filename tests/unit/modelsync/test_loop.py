@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -217,6 +218,23 @@ async def test_changed_path_is_swapped_in_while_the_old_content_serves(rig: Sync
         await rig.until(lambda: rig.serves("m", M2))
         await rig.until(lambda: not (rig.settings.cache / content_id(M1)).exists())
         assert rig.engine.calls("unload") == []
+
+
+@pytest.mark.parametrize("ahead_s", [0, 3600], ids=["older", "from before the clock went back"])
+async def test_path_that_changes_back_to_what_is_still_here_is_loaded(
+    rig: SyncRig, ahead_s: int
+) -> None:
+    staged = an_entry("keeps", M1, phase="staged")
+    rig.set_list(an_entry("m", M1), staged)
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == rig.state("keeps") == "LOADED")
+        rig.set_list(an_entry("m", M2), staged)
+        await rig.until(lambda: rig.serves("m", M2))
+        date = rig.engine.dates["m"] = rig.engine.dates["m"] + ahead_s * 10**9
+        os.utime(rig.settings.repository / "m" / "1", ns=(date, date))
+        rig.set_list(an_entry("m", M1), staged)
+        await rig.until(lambda: rig.serves("m", M1))
+        assert rig.source.calls == [M1, M2]
 
 
 async def test_path_that_changes_back_after_a_load_without_an_answer_is_loaded(
