@@ -366,6 +366,36 @@ async def test_a_repair_that_cannot_load_says_so_and_goes_on_trying(
     )
 
 
+async def test_a_cluster_that_cannot_be_repaired_keeps_no_other_from_it(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
+    live.world.broken["m1"] = "bad disk"
+    live.world.kill(SERVER, C1, 0)
+    live.advance(5)
+    live.advance(5)
+    await live.site("c1").unroute("Seed")
+    await live.site("c2").unroute("Seed")
+    await discovery_of(live.ports, deployment).remove()
+
+    expect_condition(
+        await act(StateSteady(live.ports), deployment), UNKNOWN, "Repairing", says="cluster c1"
+    )
+
+    assert await live.site("c2").is_routed(M1)
+    assert await discovery_of(live.ports, deployment).is_live()
+
+
+async def test_a_repair_of_a_model_that_is_listed_needs_no_resource(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
+    await live.store.delete(v2.Model, Key("ns", "m1"))
+    await live.site().unroute("Seed")
+
+    await acts(StateSteady(live.ports), deployment, live)
+
+    assert await live.site().is_routed(M1)
+
+
 async def test_a_repair_of_a_model_that_is_gone_says_so(
     live: ControlRig, deployment: v2.Deployment
 ) -> None:

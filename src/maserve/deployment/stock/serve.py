@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from maserve.backends import find_failed, is_loaded, summary
 from maserve.base.keys import ModelName
+from maserve.deployment.keys import current
 from maserve.deployment.stock.site import Site
+from maserve.deployment.stock.source import resolve_source
 from maserve.modelconfig import Phase
+from maserve.wire import v2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +29,19 @@ async def is_served(site: Site, model: ModelName) -> bool:
     return entry is not None and entry.phase == Phase.SERVING and await site.is_routed(model)
 
 
-async def serve(site: Site, model: ModelName, storage_path: str, reason: str) -> Serving:
-    """Take the next step towards serving `model`; call again until done. Raises `Trouble`.
+async def serve(site: Site, deployment: v2.Deployment, reason: str) -> Serving:
+    """Take the next step towards serving the current model; call again until done.
 
-    `storage_path` is used only when the entry is not there; `reason` names a failed route change.
-    An entry that is missing comes back as staged: nothing is required of a replica before it has
-    it.
+    `reason` names a failed route change. An entry that is missing comes back as staged: nothing is
+    required of a replica before it has it. Only then the Model must still be there. Raises
+    `Trouble`.
     """
+    model = current(deployment)
     entry = await site.find_entry(model)
     if entry is None:
-        await site.put_entry(model, storage_path, Phase.STAGED)
+        revision = deployment.status.current_revision
+        path = await resolve_source(site.ports, deployment, revision)
+        await site.put_entry(model, path, Phase.STAGED)
         return Serving(done=False, text=f"loading model {model} in cluster {site.cluster}")
     if entry.phase not in (Phase.STAGED, Phase.SERVING):
         await site.put_entry(model, entry.storage_path, Phase.STAGED)

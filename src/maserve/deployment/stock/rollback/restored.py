@@ -9,7 +9,6 @@ from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate, current
 from maserve.deployment.stock.serve import is_served, serve
 from maserve.deployment.stock.site import Site, Trouble
-from maserve.deployment.stock.source import resolve_source
 from maserve.deployment.stock.step import Step
 from maserve.modelconfig import Phase
 from maserve.resource import names
@@ -70,7 +69,7 @@ class Restored(Step):
             resource.status.current_revision.CopyFrom(found)
         back = current(resource)
         if back:
-            waiting = await self._restore(resource, previous, back)
+            waiting = await self._restore(resource, previous)
             if waiting is not None:
                 return waiting
         else:
@@ -92,13 +91,10 @@ class Restored(Step):
         return None
 
     async def _restore(
-        self, resource: v2.Deployment, previous: api.Condition, back: ModelName
+        self, resource: v2.Deployment, previous: api.Condition
     ) -> api.Condition | None:
         """Bring the previous model back; return the condition while that is not done."""
-        path = ""
-        if await self._site.find_entry(back) is None:
-            path = await resolve_source(self.ports, resource, resource.status.current_revision)
-        serving = await serve(self._site, back, path, "TrafficRouteRestoreFailed")
+        serving = await serve(self._site, resource, "TrafficRouteRestoreFailed")
         if serving.failure:
             return self.failed(previous, serving.failure, "PreviousModelLoadFailed")
         if not serving.done:

@@ -12,7 +12,6 @@ from maserve.deployment.stock.placement import record_placement, snapshot_of
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.serve import is_served, serve
 from maserve.deployment.stock.site import Site, Trouble, site_of
-from maserve.deployment.stock.source import resolve_source
 from maserve.deployment.stock.step import Step
 from maserve.wire import api, v2
 
@@ -22,7 +21,7 @@ _SERVING = v2.INFERENCE_SERVER_STATE_SERVING
 
 
 class StateSteady(Step):
-    """Repairs one cluster at a time.
+    """Repairs one cluster at a time; one that cannot be repaired keeps no other from it.
 
     Without a current model, or a server, there is nothing to keep.
     """
@@ -37,21 +36,36 @@ class StateSteady(Step):
         return self.waiting(previous, lost, "Drifted")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        model = current(resource)
         server = await self._find_server(resource)
+        troubles: list[Trouble] = []
         for target in _targets(server):
-            site = site_of(self.ports, resource, target)
-            if await is_served(site, model):
-                await _remove_left_over(site, model)
+            try:
+                awaited = await self._repair(resource, site_of(self.ports, resource, target))
+            except Trouble as trouble:
+                troubles.append(trouble)
                 continue
-            path = await resolve_source(self.ports, resource, resource.status.current_revision)
-            serving = await serve(site, model, path, "TrafficRouteUpsertFailed")
-            if not serving.done:
-                return self.waiting(previous, serving.failure or serving.text, "Repairing")
+            if awaited:
+                return self.waiting(previous, awaited, "Repairing")
         if server is not None:
             record_placement(resource, server, _placed(resource, server))
         await discovery_of(self.ports, resource).add()
+        if troubles:
+            raise troubles[0]
         return self.waiting(previous, "every cluster serves again", "Repaired")
+
+    async def _repair(self, deployment: v2.Deployment, site: Site) -> str:
+        """Take the next step in one cluster; return what is waited for, nothing once it serves.
+
+        Raises `Trouble`, also for a replica that cannot load the model.
+        """
+        model = current(deployment)
+        if await is_served(site, model):
+            await _remove_left_over(site, model)
+            return ""
+        serving = await serve(site, deployment, "TrafficRouteUpsertFailed")
+        if serving.failure:
+            raise Trouble("Repairing", serving.failure)
+        return "" if serving.done else serving.text
 
     async def _find_lost(self, deployment: v2.Deployment) -> str | None:
         """Return what is not as it should be, as a sentence; None when all is well."""
