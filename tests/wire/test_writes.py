@@ -147,6 +147,23 @@ async def test_delete_preconditions_are_checked(raw: Any) -> None:
     await raw("Model", "DeleteModel", name="m1", namespace="demo", delete_options=right)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [meta.DeleteOptions(propagationPolicy="Orphan"), meta.DeleteOptions(orphanDependents=True)],
+    ids=["policy", "old spelling"],
+)
+async def test_a_wish_to_keep_what_is_owned_is_not_passed_over(
+    raw: Any, options: meta.DeleteOptions
+) -> None:
+    await created(raw, a_model())
+    place = {"name": "m1", "namespace": "demo", "delete_options": options}
+    code, text = await raw.refused("Model", "DeleteModel", **place)
+    assert (code, "what an object owns goes with it" in text) == ("INVALID_ARGUMENT", True)
+    options.ClearField("orphanDependents")
+    options.propagationPolicy = "Foreground"
+    await raw("Model", "DeleteModel", **place)
+
+
 async def test_delete_collection_deletes_what_is_selected_in_the_namespace(
     raw: Any, client: Client
 ) -> None:

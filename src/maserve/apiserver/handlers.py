@@ -73,9 +73,9 @@ class Handlers(Generic[R]):
         """Delete one object, or mark it while finalizers hold it."""
         key = check_key(request.namespace, request.name)
         dry_run = is_dry_run(request.delete_options.dryRun)
+        conditions = preconditions_of(request.delete_options)
         for hook in self._hooks:
             await hook.before_delete(key, dry_run=dry_run)
-        conditions = preconditions_of(request.delete_options)
         with storage("delete", key):
             await self._delete(key, conditions, dry_run=dry_run)
         for hook in self._hooks:
@@ -90,9 +90,9 @@ class Handlers(Generic[R]):
             if not namespace:
                 raise NotFound(self._kind.name, everything, "a namespace must be given")
         dry_run = is_dry_run(request.delete_options.dryRun)
+        conditions = preconditions_of(request.delete_options)
         for hook in self._hooks:
             await hook.before_delete_collection(namespace, dry_run=dry_run)
-        conditions = preconditions_of(request.delete_options)
         with storage("delete collection", everything):
             page = await self._page(namespace, request.list_options)
             for resource in page.items:

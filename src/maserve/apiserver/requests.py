@@ -11,6 +11,8 @@ from maserve.wire import meta
 
 M = TypeVar("M", bound=Message)
 
+_PROPAGATION = ("", "Background", "Foreground")
+
 
 def decode_request(kind: type[M], body: bytes) -> M:
     """Return the message. Raises `Invalid` for bytes that are none, such as text not in UTF-8."""
@@ -31,7 +33,14 @@ def is_dry_run(options: Sequence[str]) -> bool:
 
 
 def preconditions_of(options: meta.DeleteOptions) -> Preconditions:
-    """Return what must hold for a delete. A grace period means nothing here: nothing waits."""
+    """Return what must hold for a delete. A grace period means nothing here: nothing waits.
+
+    Raises `Invalid` for a wish to keep what the object owns: it would be deleted all the same.
+    """
+    policy = options.propagationPolicy or ("Orphan" if options.orphanDependents else "")
+    if policy not in _PROPAGATION:
+        text = f"{policy!r} is not served: what an object owns goes with it; use 'Background'"
+        raise Invalid(Problem("propagationPolicy", text))
     return Preconditions(
         uid=options.preconditions.uid, version=options.preconditions.resourceVersion
     )
