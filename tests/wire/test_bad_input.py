@@ -157,7 +157,7 @@ async def test_a_file_that_is_not_there_is_named(api_server: ApiServer, tmp_path
     code, out, err = await maserve(api_server, "apply", "-f", str(path), stdin="")
 
     assert (code, out) == (1, [])
-    assert err == [f"error: cannot read {path}: [Errno 2] No such file or directory: '{path}'"]
+    assert err == [f"error: cannot read {path}: No such file or directory"]
 
 
 async def test_a_deployment_may_come_before_what_it_names(
