@@ -152,6 +152,25 @@ async def test_frozen_engine_is_restarted_by_its_liveness_probe(stage: Stage) ->
     assert stage.backend.views(KEY, CLUSTER)[0].pid != before
 
 
+async def test_frozen_model_sync_is_started_anew_and_the_engine_is_untouched(
+    tmp_path: Path,
+) -> None:
+    settings = fast_settings()
+    quick = replace(settings, embedded=replace(settings.embedded, model_sync_hang_s=2))
+    async with a_stage(tmp_path, quick, FakeEngine()) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        before = stage.pids()
+        sync = program_of(stage, "/model-sync")
+        os.kill(before[sync], signal.SIGSTOP)
+        stage.want_models("m1")
+        await stage.until_loaded("m1")
+        after = stage.pids()
+        await stage.until_deleted()
+
+    assert [name for name in before if before[name] != after[name]] == [sync]
+
+
 @pytest.mark.parametrize("probe", [ReadinessProbe.SERVER, ReadinessProbe.NONE])
 async def test_other_readiness_probes_do_not_ask_model_sync(
     tmp_path: Path, probe: ReadinessProbe

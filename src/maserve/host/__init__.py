@@ -18,7 +18,7 @@ from maserve.host.files import (
 from maserve.host.http import Answer, HttpClient
 from maserve.host.logs import cap_log, log_size_bytes, lossy, read_log_from, tail_log
 from maserve.host.ports import LOOPBACK, PortBook
-from maserve.host.proc import memory_bytes
+from maserve.host.proc import activity, memory_bytes
 from maserve.host.process import Exit, Process
 from maserve.host.program import Program
 from maserve.host.shm import remove_shared_memory
@@ -52,6 +52,7 @@ __all__ = [
     "read_log_from",
     "log_size_bytes",
     "memory_bytes",
+    "activity",
     "run_command",
     "CommandResult",
     "remove_shared_memory",

@@ -65,6 +65,18 @@ def memory_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def activity(pid: int) -> int:
+    """Return a number that grows whenever the main thread runs; it stays while that is blocked.
+
+    A process that waits for its next turn in a loop is not blocked. 0 when it is gone.
+    """
+    try:
+        lines = (_PROC / str(pid) / "task" / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if "_ctxt_switches:" in line)
+
+
 def boot_id() -> str:
     """Return what changes with every start of the machine."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()

@@ -9,7 +9,7 @@ import pytest
 
 from maserve.base.clock import SystemClock
 from maserve.base.errors import Exists, Unavailable
-from maserve.host import Process, Program, Supervisor
+from maserve.host import Process, Program, Supervisor, activity
 from maserve.host.proc import find_identity, find_marked, session_of
 from maserve.host.program import Record, save_record, spawn
 
@@ -19,6 +19,11 @@ import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("up", flush=True)
 time.sleep(60)
+"""
+LOOP = """
+import time
+while True:
+    time.sleep(0.005)
 """
 WITH_CHILD = """
 import subprocess, time
@@ -242,3 +247,22 @@ async def test_start_that_is_under_way_is_ended_too(supervisor: Supervisor, tmp_
 
     assert started.result().exited.is_set()
     assert supervisor.list_running() == ()
+
+
+async def test_activity_tells_a_program_that_waits_from_one_that_is_stopped(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    process = await supervisor.start(a_program(tmp_path, python(LOOP)))
+    begun = activity(process.pid)
+    await until(lambda: activity(process.pid) > begun + 10)
+    os.kill(process.pid, signal.SIGSTOP)
+    await until(lambda: is_stopped(process.pid))
+    stopped = activity(process.pid)
+
+    assert activity(process.pid) == stopped
+    await supervisor.terminate("one", grace_s=0)
+    assert activity(process.pid) == 0
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")

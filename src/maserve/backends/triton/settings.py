@@ -82,6 +82,8 @@ class EmbeddedSettings:
     endpoints_timeout_s: float = 30.0
     """How long replicas of a server that ends wait for the data plane to let go of them; those that
     are scaled down or replaced wait as long as it takes."""
+    model_sync_hang_s: float = 60.0
+    """A model-sync whose main thread did nothing at all for so long is started anew."""
     status_timeout_s: float = 5.0
     """How long a reader of load states waits for a replica to answer."""
     kill_margin_s: float = 5.0

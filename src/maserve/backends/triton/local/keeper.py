@@ -11,7 +11,14 @@ from maserve.base.backoff import Backoff
 from maserve.base.clock import Clock
 from maserve.base.errors import Error, Unavailable
 from maserve.base.tasks import run_until
-from maserve.host import Process, Supervisor, log_size_bytes, read_log_from, tail_log
+from maserve.host import (
+    Process,
+    Supervisor,
+    activity,
+    log_size_bytes,
+    read_log_from,
+    tail_log,
+)
 
 log = structlog.get_logger()
 
@@ -89,6 +96,16 @@ class Keeper:
             await work
         except Unavailable as error:
             log.warning("program is not cleaned up", program=self._name, error=str(error))
+
+
+async def wait_hung(process: Process, clock: Clock, limit_s: float) -> None:
+    """Return once the program has been stopped or blocked for `limit_s`."""
+    seen, since_s = -1, clock.monotonic()
+    while clock.monotonic() - since_s < limit_s:
+        await clock.sleep(limit_s / 4)
+        now = activity(process.pid)
+        if now != seen:
+            seen, since_s = now, clock.monotonic()
 
 
 async def _forever(observe: Callable[[Process], Awaitable[None]], process: Process) -> None:

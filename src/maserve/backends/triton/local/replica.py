@@ -11,7 +11,7 @@ import structlog
 
 from maserve.backends.triton.index import model_state
 from maserve.backends.triton.local.decide import Life, Standing
-from maserve.backends.triton.local.keeper import Keeper
+from maserve.backends.triton.local.keeper import Keeper, wait_hung
 from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
 from maserve.backends.triton.local.poller import IndexPoller, Snapshot
 from maserve.backends.triton.local.probing import Prober
@@ -91,6 +91,14 @@ class LocalReplica:
             self._observe,
             self._engine_exited,
             self._engine_down,
+        )
+        self._sync = self._keeper(
+            self._sync_name,
+            self.paths.modelsync_log,
+            self._ensure_sync,
+            self._observe_sync,
+            self._on_change,
+            self._sync_down,
         )
 
     @property
@@ -177,15 +185,7 @@ class LocalReplica:
         await self._save(self.record)  # an engine that died while nobody looked is not ready
         if self.record.draining:
             self._drain_asked.set()
-        sync = self._keeper(
-            self._sync_name,
-            self.paths.modelsync_log,
-            self._ensure_sync,
-            self._observe_sync,
-            self._on_change,
-            self._sync_down,
-        )
-        await run_until(self._drain_asked, self._engine.run(), sync.run())
+        await run_until(self._drain_asked, self._engine.run(), self._sync.run())
         await self._drain()
         await self._remove()
 
@@ -274,8 +274,12 @@ class LocalReplica:
         self._probed.set()
         return await prober.run()
 
-    async def _observe_sync(self, _process: Process) -> None:
+    async def _observe_sync(self, process: Process) -> None:
+        """End a model-sync that hangs: nothing would be loaded here any more, nor unloaded."""
         self._sync_reason = ""
+        limit_s = self._embedded.model_sync_hang_s
+        await wait_hung(process, self._parts.clock, limit_s)
+        await self._sync.kill(f"it did nothing for {limit_s:g} s", grace_s=MODEL_SYNC_GRACE_S)
 
     def _engine_exited(self) -> None:
         """Leave the endpoints in this moment; everything else about the end can wait."""
