@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import aiohttp
@@ -226,6 +226,40 @@ async def test_large_request_within_the_limit_is_retried_on_another_replica(
     ]
     assert [answer.status for answer in answers] == [200] * 4
     assert replicas["e1"].seen
+
+
+async def test_request_that_was_sent_slowly_meets_the_new_model_when_the_old_one_has_gone(
+    rig: Rig, replicas: Replicas
+) -> None:
+    await set_replicas(rig, WEST, [])
+    reader, writer = await asyncio.open_connection(*rig.plane.gateway_address)
+    head = f"POST /{SERVER}/{DEPLOYMENT}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n"
+    writer.write(head.encode() + b"{")
+    await until(lambda: any(replica.seen for replica in replicas.values()))
+    await point_at(rig, EAST, "m1")
+    for replica in replicas.values():
+        replica.unloaded.add("m0")
+    writer.write(b"}")
+    status = await reader.readline()
+    answer = await reader.readuntil(b"}")
+    writer.close()
+    assert status.split()[1] == b"200"
+    assert b'"model_name": "m1"' in answer
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(2):
+        while not is_so():  # noqa: ASYNC110 - a stub announces nothing
+            await asyncio.sleep(0.01)
+
+
+async def test_model_that_is_nowhere_is_told_with_the_words_of_the_replica(
+    rig: Rig, replicas: Replicas, client: aiohttp.ClientSession
+) -> None:
+    for replica in replicas.values():
+        replica.unloaded.add("m0")
+    answer = await client.post(f"{rig.url}/infer", json={})
+    assert (answer.status, await answer.json()) == (404, {"error": "unknown model"})
 
 
 async def test_request_that_kills_replicas_meets_three_at_most(

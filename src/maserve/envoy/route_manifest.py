@@ -231,9 +231,12 @@ _CLUSTER_RETRY: Resource = {
     **_ANOTHER_HOST,
 }
 # A cluster that has no replica or no route for the request marks its answer; nothing was run there.
+# 404 is a replica's word for a model it does not have: a request that was sent slowly may come to
+# its end after the switch and the unload, and finds the new model when its path is looked up again.
 _GATEWAY_RETRY: Resource = {
-    "retry_on": "connect-failure,refused-stream,reset,retriable-headers",
+    "retry_on": "connect-failure,refused-stream,reset,retriable-headers,retriable-status-codes",
     "num_retries": 3,
+    "retriable_status_codes": [404],
     "retriable_headers": [{"name": RETRY_HEADER, "present_match": True}],
     **_ANOTHER_HOST,
 }

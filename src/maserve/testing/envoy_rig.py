@@ -165,11 +165,15 @@ def prefix_rule(match: str, rewrite: str, service: str) -> RouteRule:
 
 @dataclass(slots=True)
 class StubReplica:
-    """Answers everything with 200, its name and the path it was asked for. Use as `async with`."""
+    """Answers with 200, its name and the path it was asked for. Use as `async with`.
+
+    A model that is in `unloaded` once the request is there as a whole is answered with 404.
+    """
 
     name: str
     delay_s: float = 0.0
     dies_on_request: bool = False
+    unloaded: set[str] = field(default_factory=set)
     seen: list[tuple[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     _runner: web.AppRunner | None = None
@@ -220,6 +224,8 @@ class StubReplica:
             request.transport.abort()
         await asyncio.sleep(self.delay_s)
         model = request.path.removeprefix("/v2/models/").partition("/")[0]
+        if model in self.unloaded:
+            return web.json_response({"error": "unknown model"}, status=404)
         answer = {
             "model_name": model,
             "replica": self.name,
