@@ -30,6 +30,8 @@ from maserve.wire import v2
 
 _INVALID = v2.DEPLOYMENT_STAGE_INVALID
 _ROLLING_BACK = v2.DEPLOYMENT_STAGE_ROLLBACK_IN_PROGRESS
+_NOTHING_KNOWN = (_INVALID, v2.DEPLOYMENT_STAGE_CLEAN_UP_FAILED)
+"""What is left of the candidate then, only a new rollout tells."""
 _AT_REST = (v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE)
 
 
@@ -171,7 +173,7 @@ def _is_new_desired(deployment: v2.Deployment) -> bool:
         return False
     if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
         return True
-    return _is_retry(deployment)
+    return status.stage in _NOTHING_KNOWN or _is_retry(deployment)
 
 
 def _is_retry(deployment: v2.Deployment) -> bool:
@@ -179,10 +181,10 @@ def _is_retry(deployment: v2.Deployment) -> bool:
     status = deployment.status
     annotations = deployment.metadata.annotations
     asked = annotations.get(RETRY, "")
-    finished = annotations.get(FINISHED_FOR, "")
+    used_up = annotations.get(FINISHED_FOR, "").partition("+")[2]
     is_live = same_revision(status.candidate_revision, status.current_revision)
     failed = not is_live or status.stage not in _AT_REST
-    return bool(asked) and failed and not finished.endswith(f"+{asked}")
+    return bool(asked) and failed and asked != used_up
 
 
 def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:

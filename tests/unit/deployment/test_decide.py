@@ -323,6 +323,17 @@ def test_row_4_the_current_model_is_rolled_out_again_when_undoing_failed(
     assert deployment.status.stage == VALIDATION
 
 
+@pytest.mark.parametrize("stage", [INVALID, CLEAN_FAILED])
+@pytest.mark.parametrize("current", ["m1", ""])
+def test_row_4_the_same_model_is_rolled_out_again_when_nobody_knows_what_is_left(
+    stage: "v2.DeploymentStage", current: str
+) -> None:
+    deployment = a_deployment(desired="m1", candidate="m1", current=current, stage=stage)
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.ROLLOUT
+    assert deployment.status.stage == VALIDATION
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -416,6 +427,16 @@ def test_a_second_retry_needs_a_new_text() -> None:
     decide(deployment, NOT_ASKED)
     enter(deployment, ROLLED_BACK)
     deployment.metadata.annotations[RETRY] = "once more"
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.ROLLOUT
+
+
+def test_the_end_of_an_earlier_retry_text_is_a_new_text() -> None:
+    deployment = a_deployment(desired="m2", candidate="m2", current="m1", stage=ROLLED_BACK)
+    deployment.metadata.annotations[RETRY] = "14:00+01:00"
+    decide(deployment, NOT_ASKED)
+    enter(deployment, ROLLED_BACK)
+    deployment.metadata.annotations[RETRY] = "01:00"
 
     assert decide(deployment, NOT_ASKED) is Lifecycle.ROLLOUT
 
