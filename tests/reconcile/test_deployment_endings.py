@@ -357,6 +357,19 @@ async def test_a_server_deleted_under_a_deployment_stops_no_deletion(live: Contr
     await expect_gone(live)
 
 
+async def test_a_server_deleted_under_a_first_rollout_leaves_nothing_to_undo(
+    ready: ControlRig,
+) -> None:
+    await in_the_canary(ready)
+    await remove_server(ready)
+
+    await ready.run_deployment(rounds=70)
+
+    deployment = await ready.deployment()
+    assert deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
+    assert "InferenceServer ns/is not found; create it" in deployment.status.message
+
+
 async def test_a_server_deleted_under_a_deployment_is_told_by_the_state(live: ControlRig) -> None:
     await remove_server(live)
     live.world.remove(SERVER, C1)

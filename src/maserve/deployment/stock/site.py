@@ -53,22 +53,23 @@ class Site:
     def cluster(self) -> ClusterId:
         return ClusterId(self.target.cluster_id)
 
-    async def has_config(self) -> bool:
-        """Tell whether the server has a model config here at all."""
-        checking = self.ports.model_config.check_model_config_exists(self.server, self.target)
-        return await _or_trouble(checking, "ModelConfigReadFailed")
-
     async def entries(self) -> tuple[Entry, ...]:
         """Return this Deployment's own entries."""
         listed = await self._list_entries()
         return tuple(entry for entry in listed if entry.deployment_name == self.deployment_name)
 
+    async def entries_left(self) -> tuple[Entry, ...]:
+        """Return the own entries that there still are: a config that is gone lists nothing."""
+        checking = self.ports.model_config.check_model_config_exists(self.server, self.target)
+        is_there = await _or_trouble(checking, "ModelConfigReadFailed")
+        return await self.entries() if is_there else ()
+
     async def find_entry(self, model: ModelName) -> Entry | None:
         return find_entry(await self.entries(), self.deployment_name, model)
 
     async def old_models(self, kept: ModelName) -> tuple[ModelName, ...]:
-        """Return the models this Deployment lists besides `kept`, in the list's order."""
-        return tuple(entry.name for entry in await self.entries() if entry.name != kept)
+        """Return the models this Deployment still lists besides `kept`, in the list's order."""
+        return tuple(entry.name for entry in await self.entries_left() if entry.name != kept)
 
     async def put_entry(
         self, model: ModelName, storage_path: str, phase: Phase, replica: str = ""

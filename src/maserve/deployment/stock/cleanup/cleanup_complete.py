@@ -29,7 +29,7 @@ class CleanupComplete(Step):
             if await site.has_rule():
                 text = f"cluster {site.cluster} still has the traffic rule"
                 return self.waiting(previous, text, "TrafficRouteStillExists")
-            if left := await _listed(site):
+            if left := await site.old_models(_NO_MODEL):
                 text = f"still listed in cluster {site.cluster}: {', '.join(left)}"
                 return self.waiting(previous, text, "ModelStillExistsInInferenceServer")
         return self.done(previous)
@@ -47,14 +47,7 @@ class CleanupComplete(Step):
         return self.waiting(previous, "removed everywhere", "CleanupVerifying")
 
 
-async def _listed(site: Site) -> tuple[ModelName, ...]:
-    """Return the listed models; a model config that is gone lists nothing."""
-    if not await site.has_config():
-        return ()
-    return await site.old_models(_NO_MODEL)
-
-
 async def _clean(site: Site) -> None:
     await site.unroute("TrafficRouteRemovalFailed")
-    for model in await _listed(site):
+    for model in await site.old_models(_NO_MODEL):
         await site.remove_entry(model, "ModelUnloadingFailed")

@@ -81,7 +81,7 @@ class Restored(Step):
 
     async def _find_forgotten(self, resource: v2.Deployment) -> ModelName | None:
         """Return a model besides the candidate that this Deployment serves here, None if none."""
-        for entry in await self._site.entries():
+        for entry in await self._site.entries_left():
             if entry.name == candidate(resource) or entry.phase != Phase.SERVING:
                 continue
             if await self._site.is_routed(entry.name):
@@ -109,7 +109,7 @@ async def can_restore(site: Site, back: ModelName) -> bool:
     more, keeps no other one with the candidate.
     """
     try:
-        await site.entries()
+        await site.entries_left()
         return not back or is_loaded(await site.load(back))
     except Trouble:
         return False
