@@ -39,8 +39,10 @@ class EventRecorder(Protocol):
 class EventSettings:
     """How much is written.
 
-    An event equal to one of the last `repeat_s` is not written again. One object may have `burst`
-    events at once, then one every `refill_s`. Beyond `pending` unwritten ones the newest is lost.
+    An event equal to its object's last one is not written again within `repeat_s`; after another
+    one it is: a stage that is left and entered again has happened twice. One object may have
+    `burst` events at once, then one every `refill_s`. Beyond `pending` unwritten ones the newest is
+    lost.
     """
 
     repeat_s: float = 10.0
@@ -71,7 +73,7 @@ class LoggingRecorder:
         self._clock = clock
         self._settings = settings
         self._pending: list[_Event] = []
-        self._last: OrderedDict[_Event, float] = OrderedDict()
+        self._last: OrderedDict[str, tuple[_Event, float]] = OrderedDict()
         self._budget: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._wake = asyncio.Event()
 
@@ -113,10 +115,10 @@ class LoggingRecorder:
 
     def _is_repeated(self, event: _Event) -> bool:
         now_s = self._clock.monotonic()
-        last_s = self._last.get(event)
-        if last_s is not None and now_s - last_s < self._settings.repeat_s:
+        last, last_s = self._last.get(event.uid, (None, 0.0))
+        if last == event and now_s - last_s < self._settings.repeat_s:
             return True
-        _remember(self._last, event, now_s, limit=self._settings.remembered)
+        _remember(self._last, event.uid, (event, now_s), limit=self._settings.remembered)
         return False
 
     def _has_budget(self, uid: str) -> bool:

@@ -84,6 +84,15 @@ async def test_a_repeated_event_is_written_again_only_after_a_while() -> None:
     assert bench.messages == ["once", "once"]
 
 
+async def test_what_happens_again_after_something_else_is_no_repetition() -> None:
+    bench = Bench()
+    for message in ("A to B", "B to A", "A to B"):
+        bench.recorder.normal(a_server(), "StageChange", message)
+    bench.recorder.normal(a_server("u2"), "StageChange", "A to B")
+    await bench.recorder.flush()
+    assert bench.messages == ["A to B", "B to A", "A to B", "A to B"]
+
+
 async def test_one_object_may_not_flood_the_log_and_leaves_room_for_others() -> None:
     bench = Bench(EventSettings(burst=2, refill_s=10))
     record = bench.recorder.normal
