@@ -75,6 +75,24 @@ async def test_traffic_goes_back_to_the_previous_model(
     assert await served.site().is_routed(M1)
 
 
+async def test_the_candidate_stays_until_the_data_plane_has_let_go_of_it(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    await served.serve("m2")
+    served.routes.hold()
+    actor = Restored(served.site())
+
+    expect_condition(
+        await act(actor, deployment), UNKNOWN, "RestoringPreviousModel", says="switching to model"
+    )
+    assert served.entries() == {"m1": Phase.SERVING, "m2": Phase.SERVING}
+    served.routes.acknowledge()
+    await act(actor, deployment)
+
+    expect_condition(await look(actor, deployment), TRUE)
+    assert served.entries() == {"m1": Phase.SERVING}
+
+
 async def test_a_previous_model_that_was_removed_is_loaded_before_it_is_required(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:

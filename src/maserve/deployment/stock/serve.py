@@ -1,6 +1,7 @@
 """Making a cluster serve a model that is the Deployment's current one: for rollback and for repair.
 
-The order is a rollout's: listed, loaded on every replica, required, verified, routed.
+The order is a rollout's: listed, loaded on every replica, required, verified, routed, and seen to
+be: what comes after may take the other model away.
 """
 
 from dataclasses import dataclass
@@ -64,4 +65,7 @@ async def _switch(site: Site, model: ModelName, reason: str) -> Serving:
         if not is_loaded(report):
             return Serving(done=False, text=f"verifying model {model}: {summary(report)}")
     await site.route_to(model, reason)
+    if not await site.is_routed(model):
+        text = f"traffic of cluster {site.cluster} is switching to model {model}"
+        return Serving(done=False, text=text)
     return Serving(done=True)
