@@ -231,3 +231,13 @@ def test_a_rollback_under_way_is_seen_while_another_model_is_wanted() -> None:
         api.Condition(type="RollbackComplete-c1", status="CONDITION_STATUS_TRUE")
     )
     assert is_met(parse_goal("condition=RollbackComplete-c1", DEPLOYMENT), deployment)
+
+
+def test_a_revision_that_is_live_since_the_rollback_is_not_rolled_out() -> None:
+    deployment = a_deployment("ROLLBACK_COMPLETE")
+    deployment.status.current_revision.name = "m1"
+    reason = dead_end(parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT), deployment)
+    assert reason == (
+        "stage is ROLLBACK_COMPLETE: m1 is live since the rollback, so there is nothing to roll "
+        "out; wait for state=HEALTHY"
+    )
