@@ -70,13 +70,19 @@ def why(resource: Resource) -> str:
         parts.append(resource.status.message)
     if held is not None:
         parts.append(told(held))
-    if (
-        not parts
-        and isinstance(resource, v2.Deployment)
-        and not resource.spec.desired_revision.name
-    ):
-        return "spec.desiredRevision names no Model, so there is nothing to roll out"
+    if not parts and isinstance(resource, v2.Deployment):
+        return _why_idle(resource)
     return "; ".join(dict.fromkeys(parts))
+
+
+def _why_idle(deployment: v2.Deployment) -> str:
+    wanted, status = deployment.spec.desired_revision, deployment.status
+    if not wanted.name:
+        return "spec.desiredRevision names no Model, so there is nothing to roll out"
+    is_live = wanted == status.candidate_revision == status.current_revision
+    if is_live and status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE:
+        return f"{wanted.name} is live since the rollback, so there is nothing to roll out"
+    return ""
 
 
 def told(condition: api.Condition) -> str:

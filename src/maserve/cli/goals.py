@@ -119,7 +119,10 @@ def dead_end(goal: Goal, resource: Resource) -> str:
 def _dead_end_of_deployment(goal: Goal, deployment: v2.Deployment) -> str:
     stage = status_value(deployment, "stage")
     if _is_over(goal, deployment):
-        return f"stage is {stage}: {why(deployment) or 'nothing more is going to happen'}"
+        reason = why(deployment) or "nothing more is going to happen"
+        is_live = deployment.spec.desired_revision == deployment.status.current_revision
+        next_step = "; wait for state=HEALTHY" if is_live and stage == "ROLLBACK_COMPLETE" else ""
+        return f"stage is {stage}: {reason}{next_step}"
     if not stage and not deployment.spec.desired_revision.name:
         return why(deployment)
     types = [each.type for each in conditions_of(deployment)]
