@@ -3,6 +3,8 @@
 import errno
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 
 from maserve.base.errors import Invalid, Problem, Unavailable
@@ -26,11 +28,36 @@ def parse_address(text: str, setting: str) -> tuple[str, int]:
     return str(address), int(port)
 
 
+def settle_address(text: str, setting: str) -> str:
+    """Return the address with its host as a number, and with a free port for port 0."""
+    host, port = parse_address(text, setting)
+    if port == 0:
+        with _listening(host, 0, setting) as probe:
+            port = probe.getsockname()[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def check_different(**settings: tuple[str, int]) -> None:
+    """Raise `Invalid` naming both settings when two of them are one address."""
+    known: dict[tuple[str, int], str] = {}
+    for name, address in settings.items():
+        setting = f"--{name.replace('_', '-')}"
+        if address in known and address[1] != 0:
+            raise Invalid(Problem(setting, f"is the same as {known[address]}; choose another one"))
+        known[address] = setting
+
+
 def check_free(host: str, port: int, setting: str) -> None:
     """Raise `Unavailable` naming the setting when nobody could listen on the address now.
 
     So that a start that must fail fails before anything was started. Port 0 is any free one.
     """
+    with _listening(host, port, setting):
+        return
+
+
+@contextmanager
+def _listening(host: str, port: int, setting: str) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -39,6 +66,7 @@ def check_free(host: str, port: int, setting: str) -> None:
             probe.listen(1)
         except OSError as error:
             raise cannot_listen(f"{host}:{port}", setting, error) from error
+        yield probe
 
 
 def cannot_listen(address: str, setting: str, error: OSError) -> Unavailable:

@@ -23,6 +23,7 @@ from maserve.backends.triton.local import (
 from maserve.base.clock import Clock, SystemClock
 from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key
+from maserve.cmd.addresses import parse_address
 from maserve.cmd.inspector import LocalInspector
 from maserve.cmd.parts import Parts, ServerChanged
 from maserve.cmd.serving import ServerInformer
@@ -130,8 +131,8 @@ async def data_plane(
     clock: Clock,
     rng: random.Random,
 ) -> AsyncIterator[DataPlane]:
-    host, _, port = settings.gateway_address.rpartition(":")
-    envoy = EnvoySettings(folder=home.path / "envoy", gateway=Address(host=host, port=int(port)))
+    host, port = parse_address(settings.gateway_address, "--gateway-address")
+    envoy = EnvoySettings(folder=home.path / "envoy", gateway=Address(host=host, port=port))
     plane = DataPlane(envoy, supervisor=programs, ports=ports, clock=clock, rng=rng)
     async with plane:
         yield plane

@@ -53,21 +53,21 @@ def up(
     ] = False,
 ) -> None:
     """Serve until SIGINT or SIGTERM; prints `ready` with the addresses once it serves."""
-    from maserve.cmd.addresses import parse_address
+    from maserve.cmd.addresses import settle_address
     from maserve.cmd.logs import open_log
     from maserve.cmd.settings import parse_settings
     from maserve.cmd.up import run_up
 
-    _or_exit(lambda: parse_address(gateway_address, "--gateway-address"))
-    _or_exit(lambda: parse_address(metrics_address, "--metrics-address"))
+    gateway = _or_exit(lambda: settle_address(gateway_address, "--gateway-address"))
+    metrics = _or_exit(lambda: settle_address(metrics_address, "--metrics-address"))
     settings = _or_exit(
         lambda: parse_settings(
             _read_config(config),
             source=str(config or "settings"),
             data_dir=data_dir.expanduser().absolute(),
             api_address=api_address,
-            gateway_address=gateway_address,
-            metrics_address=metrics_address,
+            gateway_address=gateway,
+            metrics_address=metrics,
             storage_variables=_storage_variables(),
             keep_running=keep_running,
         )

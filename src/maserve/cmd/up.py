@@ -15,7 +15,7 @@ from maserve.backends.triton.local import LocalTritonBackend
 from maserve.base.clock import SystemClock
 from maserve.base.errors import Denied
 from maserve.base.tasks import run_until
-from maserve.cmd.addresses import cannot_listen, check_free, parse_address
+from maserve.cmd.addresses import cannot_listen, check_different, check_free, parse_address
 from maserve.cmd.controllermgr import options
 from maserve.cmd.parts import Parts
 from maserve.cmd.settings import Settings
@@ -113,10 +113,15 @@ async def _check_addresses(settings: Settings) -> None:
 
     The gateway's own is looked at by the data plane, which may be listening there already.
     """
+    metrics = parse_address(settings.metrics_address, "--metrics-address")
+    gateway = parse_address(settings.gateway_address, "--gateway-address")
     for address in await resolve_address(settings.api_address):
         if not address.startswith("unix:"):
-            check_free(*parse_address(address, "--api-address"), "--api-address")
-    check_free(*parse_address(settings.metrics_address, "--metrics-address"), "--metrics-address")
+            api = parse_address(address, "--api-address")
+            check_different(api_address=api, gateway_address=gateway, metrics_address=metrics)
+            check_free(*api, "--api-address")
+    check_different(gateway_address=gateway, metrics_address=metrics)
+    check_free(*metrics, "--metrics-address")
 
 
 async def _until_free(home: DataFolder) -> None:

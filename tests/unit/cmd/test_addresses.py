@@ -3,7 +3,7 @@
 import pytest
 
 from maserve.base.errors import Invalid
-from maserve.cmd.addresses import parse_address
+from maserve.cmd.addresses import check_different, parse_address, settle_address
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,30 @@ def test_any_other_address_is_refused_naming_the_option(text: str, problem: str)
     with pytest.raises(Invalid) as caught:
         parse_address(text, "--gateway-address")
     assert str(caught.value) == f"--gateway-address {problem}"
+
+
+@pytest.mark.parametrize(
+    ("text", "settled"),
+    [
+        ("localhost:8880", "127.0.0.1:8880"),
+        ("[::1]:8880", "[::1]:8880"),
+        ("127.0.0.1:8880", "127.0.0.1:8880"),
+    ],
+)
+def test_an_address_is_settled_to_a_number(text: str, settled: str) -> None:
+    assert settle_address(text, "--gateway-address") == settled
+
+
+def test_port_0_becomes_a_free_one() -> None:
+    host, _, port = settle_address("localhost:0", "--metrics-address").partition(":")
+    assert (host, 0 < int(port) < 65536) == ("127.0.0.1", True)
+
+
+def test_two_settings_that_are_one_address_are_both_named() -> None:
+    one = ("127.0.0.1", 8880)
+    check_different(api_address=("127.0.0.1", 0), metrics_address=("127.0.0.1", 0))
+    with pytest.raises(Invalid) as caught:
+        check_different(gateway_address=one, metrics_address=one)
+    assert str(caught.value) == (
+        "--metrics-address is the same as --gateway-address; choose another one"
+    )
