@@ -7,7 +7,7 @@ import pytest
 from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.conditions import FALSE, TRUE, UNKNOWN
-from maserve.deployment.keys import TARGET_CLUSTERS
+from maserve.deployment.keys import PLACEMENT, TARGET_CLUSTERS
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.placement import snapshot_of
@@ -270,16 +270,18 @@ async def test_a_lost_rule_of_the_gateway_is_made_again(
     expect_condition(await act(actor, deployment), TRUE)
 
 
+@pytest.mark.parametrize("lost", PLACEMENT)
 async def test_a_lost_placement_record_is_written_again(
-    live: ControlRig, deployment: v2.Deployment
+    live: ControlRig, deployment: v2.Deployment, lost: str
 ) -> None:
-    deployment.metadata.annotations.clear()
+    whole = dict(deployment.metadata.annotations)
+    del deployment.metadata.annotations[lost]
     actor = StateSteady(live.ports)
 
     expect_condition(await look(actor, deployment), UNKNOWN, "Drifted", "the placement record")
     await act(actor, deployment)
 
-    assert [target.cluster_id for target in snapshot_of(deployment)] == ["c1", "c2"]
+    assert dict(deployment.metadata.annotations) == whole
     expect_condition(await look(actor, deployment), TRUE)
 
 

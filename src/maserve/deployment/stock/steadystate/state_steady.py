@@ -6,7 +6,7 @@ in a rollout's order; what an earlier rollout left in a cluster that was away is
 
 from maserve.base.errors import Error
 from maserve.base.keys import Key, ModelName
-from maserve.deployment.keys import current, server_name
+from maserve.deployment.keys import PLACEMENT, current, server_name
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.placement import record_placement, snapshot_of
 from maserve.deployment.stock.ports import Ports
@@ -79,7 +79,8 @@ class StateSteady(Step):
                 return f"cluster {site.cluster} does not serve {model}"
             if left := await site.old_models(model):
                 return f"cluster {site.cluster} still lists {', '.join(left)}"
-        if _ids(snapshot_of(deployment)) != _ids(_placed(deployment, server)):
+        is_recorded = all(name in deployment.metadata.annotations for name in PLACEMENT)
+        if not is_recorded or _ids(snapshot_of(deployment)) != _ids(_placed(deployment, server)):
             return "the placement record is out of date"
         is_live = await discovery_of(self.ports, deployment).is_live()
         return None if is_live else f"the gateway does not lead to {model}"
