@@ -352,6 +352,42 @@ def test_a_broken_model_config_is_named_and_waited_for() -> None:
     assert the_deployment(live).status.current_revision.name == "m2"
 
 
+def test_a_rollback_that_ran_out_of_time_is_finished_once_it_can_be() -> None:
+    place = (SERVER, ClusterId("c2"))
+    versions: list[str] = []
+
+    async def it_cannot_be_undone(sim: Simulation) -> None:
+        sim.model_config.broken[place] = Unavailable("model-list.json is not JSON: line 1")
+        await m2_is_wanted(sim)
+        await until_stage(sim, v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED)
+        await sim.clock.sleep(30)
+
+    async def an_hour(sim: Simulation) -> None:
+        versions.append(the_deployment(sim).metadata.resourceVersion)
+        await sim.clock.sleep(3600)
+        versions.append(the_deployment(sim).metadata.resourceVersion)
+
+    async def it_is_repaired(sim: Simulation) -> None:
+        sim.model_config.broken.clear()
+        await undone(sim)
+
+    before = world_of(simulated(m1_is_live))
+    acts = (m1_is_live, it_fails_to_load, it_cannot_be_undone, an_hour)
+    failed = simulated(*acts)
+    assert message(failed) == (
+        "RollbackComplete-c2: ModelConfigReadFailed: model-list.json is not JSON: line 1 "
+        "(still failing after 30s); it is tried again"
+    )
+    assert versions[0] == versions[1]
+
+    mended = simulated(*acts, it_is_repaired)
+    assert message(mended) == (
+        "Rollout failed: m2 is not live (CanaryRolloutComplete-c1: model m2 failed to load in "
+        f"cluster c1 on replica triton-is-c1-0: weights are missing); {AGAIN % 'm2'}"
+    )
+    assert world_of(mended) == before
+
+
 BAD_SERVERS = [
     pytest.param(
         lambda server: setattr(server.spec, "backend_type", v2.BACKEND_TYPE_INVALID),
