@@ -14,10 +14,23 @@ from maserve.envoy.manifest import API, Resource, build_file_source
 from maserve.envoy.types import EnvoySettings
 
 MAX_CONNECTIONS = 50_000
-"""More downstream connections than this are refused, before memory or descriptors run out."""
+"""More downstream connections than this are refused, before memory runs out."""
+
+_FILES_BESIDE = 256
+"""Descriptors that Envoy needs for anything but connections."""
+
+_LEAST_CONNECTIONS = 100
 
 
-def build_bootstrap(layout: Layout, admin_socket: Path) -> Resource:
+def max_connections(open_files: int) -> int:
+    """Return how many downstream connections to take when that many files may be open.
+
+    A request has two (the second tier is asked over one), and each has one to where it goes.
+    """
+    return max(_LEAST_CONNECTIONS, min(MAX_CONNECTIONS, (open_files - _FILES_BESIDE) // 2))
+
+
+def build_bootstrap(layout: Layout, admin_socket: Path, *, open_files: int) -> Resource:
     """Build the bootstrap: everything else comes from the discovery files."""
     return {
         "node": {"id": "maserve", "cluster": "maserve"},
@@ -33,7 +46,7 @@ def build_bootstrap(layout: Layout, admin_socket: Path) -> Resource:
                     "typed_config": {
                         "@type": f"{API}.extensions.resource_monitors"
                         ".downstream_connections.v3.DownstreamConnectionsConfig",
-                        "max_active_downstream_connections": MAX_CONNECTIONS,
+                        "max_active_downstream_connections": max_connections(open_files),
                     },
                 }
             ]
@@ -41,8 +54,8 @@ def build_bootstrap(layout: Layout, admin_socket: Path) -> Resource:
     }
 
 
-def render_bootstrap(layout: Layout, admin_socket: Path) -> str:
-    return json.dumps(build_bootstrap(layout, admin_socket), indent=1) + "\n"
+def render_bootstrap(layout: Layout, admin_socket: Path, *, open_files: int) -> str:
+    return json.dumps(build_bootstrap(layout, admin_socket, open_files=open_files), indent=1) + "\n"
 
 
 def build_argv(binary: Path, layout: Layout, settings: EnvoySettings) -> tuple[str, ...]:

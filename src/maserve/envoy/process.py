@@ -4,6 +4,7 @@ import errno
 import ipaddress
 import os
 import random
+import resource
 import socket
 import stat
 from collections.abc import Callable
@@ -157,7 +158,8 @@ class EnvoyProcess:
 
     async def _spawn(self) -> None:
         await self._worker.call(ensure_socket_folder, self._admin_socket.parent)
-        text = render_bootstrap(self._layout, self._admin_socket)
+        _, files = resource.getrlimit(resource.RLIMIT_NOFILE)  # Envoy takes all it may have
+        text = render_bootstrap(self._layout, self._admin_socket, open_files=files)
         await self._worker.call(write_atomically, self._layout.bootstrap, text.encode())
         program = Program(
             name=PROGRAM,

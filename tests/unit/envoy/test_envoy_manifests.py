@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from maserve.base.keys import ClusterId
-from maserve.envoy.bootstrap import build_argv, build_bootstrap
+from maserve.envoy.bootstrap import build_argv, build_bootstrap, max_connections
 from maserve.envoy.layout import Layout
 from maserve.envoy.manifest import build_endpoints, build_listener, build_service_cluster, seconds
 from maserve.envoy.route_manifest import TableRule, build_table
@@ -66,7 +66,7 @@ def a_listener(table: str, address: Address, *, is_gateway: bool) -> dict[str, A
 
 
 MANIFESTS: dict[str, Callable[[], Any]] = {
-    "bootstrap": lambda: build_bootstrap(LAYOUT, FOLDER / "admin.sock"),
+    "bootstrap": lambda: build_bootstrap(LAYOUT, FOLDER / "admin.sock", open_files=1_000_000),
     "argv": lambda: list(build_argv(Path("/bin/envoy"), LAYOUT, SETTINGS)),
     "gateway_listener": lambda: a_listener("gateway", SETTINGS.gateway, is_gateway=True),
     "cluster_listener": lambda: a_listener(
@@ -158,3 +158,12 @@ def test_admin_socket_of_a_long_path_is_short_and_the_same_each_time(tmp_path: P
     assert len(bytes(short)) < 100
     assert short == long.admin_socket(Path("/tmp"))
     assert Layout(Path("/data")).admin_socket(Path("/tmp")) == Path("/data/admin.sock")
+
+
+@pytest.mark.parametrize(
+    ("open_files", "connections"), [(64, 100), (4096, 1920), (20_000, 9872), (1_048_576, 50_000)]
+)
+def test_no_more_connections_are_taken_than_there_are_descriptors_for(
+    open_files: int, connections: int
+) -> None:
+    assert max_connections(open_files) == connections
