@@ -1,5 +1,7 @@
 """The creation actors besides Validation (behaviour 3.3)."""
 
+from dataclasses import replace
+
 import pytest
 
 from maserve.backends import ServerState, ServerStatus
@@ -7,6 +9,7 @@ from maserve.base.errors import Denied, Unavailable, Unsupported
 from maserve.base.keys import ClusterId
 from maserve.conditions import FALSE, TRUE, UNKNOWN
 from maserve.inferenceserver.clusters import known_targets, remember_targets
+from maserve.inferenceserver.stock.creation import traffic_route_provision
 from maserve.inferenceserver.stock.creation.backend_provision import BackendProvision
 from maserve.inferenceserver.stock.creation.discovery_route_provision import (
     DiscoveryRouteProvision,
@@ -15,7 +18,7 @@ from maserve.inferenceserver.stock.creation.endpoint_publish import EndpointPubl
 from maserve.inferenceserver.stock.creation.health_check import HealthCheck
 from maserve.inferenceserver.stock.creation.model_config_provision import ModelConfigProvision
 from maserve.inferenceserver.stock.creation.traffic_route_provision import TrafficRouteProvision
-from maserve.inferenceserver.stock.teardown import traffic_route
+from maserve.inferenceserver.stock.teardown import discovery_route, traffic_route
 from maserve.resource.metadata import key_of
 from maserve.testing.backend_fake import FakeBackend
 from maserve.testing.builders import SERVER, a_target, an_inference_server
@@ -262,7 +265,7 @@ async def test_traffic_routes_are_made_in_every_cluster(
     actor = TrafficRouteProvision(rig.server_ports)
 
     expect_condition(
-        await look(actor, server), UNKNOWN, "TrafficRouteMissing", says="not created yet in: c1, c2"
+        await look(actor, server), UNKNOWN, "TrafficRouteMissing", says="not served yet in: c1, c2"
     )
     expect_condition(await act(actor, server), TRUE)
     expect_condition(await look(actor, server), TRUE)
@@ -303,6 +306,44 @@ async def test_one_clusters_failure_does_not_stop_the_others_routes(
         await actor.run(server, previous), UNKNOWN, "EnsureFailed", says="c1: cluster away"
     )
     assert await rig.routes.exists(a_target("c2"), traffic_route(SERVER, a_target("c2")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (DiscoveryRouteProvision, "DiscoveryRouteMissing"),
+        (TrafficRouteProvision, "TrafficRouteMissing"),
+    ],
+)
+async def test_a_route_counts_once_it_was_acknowledged(
+    rig: ControlRig,
+    server: v2.InferenceServer,
+    kind: type[DiscoveryRouteProvision] | type[TrafficRouteProvision],
+    reason: str,
+) -> None:
+    actor = kind(rig.server_ports)
+    rig.routes.hold()
+    expect_condition(await act(actor, server), UNKNOWN, reason, says="not served yet")
+    expect_condition(await look(actor, server), UNKNOWN, reason, says="not served yet")
+    rig.routes.acknowledge()
+
+    expect_condition(await act(actor, server), TRUE)
+
+
+@pytest.mark.parametrize("kind", [DiscoveryRouteProvision, TrafficRouteProvision])
+async def test_a_route_that_is_just_being_changed_still_counts(
+    rig: ControlRig, kind: type[DiscoveryRouteProvision] | type[TrafficRouteProvision]
+) -> None:
+    server, actor = await rig.provide(clusters=["c1"]), kind(rig.server_ports)
+    served = await look(actor, server)
+    expect_condition(served, TRUE)
+    rig.routes.hold()
+    rule = replace(traffic_route_provision.default_rule(server), match_path="/another")
+    target = a_target("c1")
+    await rig.routes.add_rules(None, discovery_route(SERVER), rule)
+    await rig.routes.add_rules(target, traffic_route(SERVER, target), rule)
+
+    expect_condition(await actor.retrieve(server, served), TRUE)
 
 
 async def test_model_configs_are_made_one_cluster_at_a_time(

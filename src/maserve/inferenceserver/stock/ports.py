@@ -7,7 +7,7 @@ from maserve.base.clock import Clock
 from maserve.conditions import ConditionActor
 from maserve.endpoints import Provider, Publisher
 from maserve.modelconfig import ModelConfigProvider
-from maserve.routing import Manager
+from maserve.routing import Manager, RouteId, Rule
 from maserve.wire import v2
 
 
@@ -25,6 +25,21 @@ class Ports:
     def backend(self, server: v2.InferenceServer) -> Backend:
         """Return the backend of the server's framework. Raises `Unsupported` when there is none."""
         return self.backends.get(server.spec.backend_type)
+
+    async def is_routed(
+        self,
+        target: v2.ClusterTarget | None,
+        route: RouteId,
+        rule: Rule,
+        *,
+        was_live: bool = False,
+    ) -> bool:
+        """Tell whether the data plane serves the rule; of one that `was_live`, whether it is kept.
+
+        A route is not live for a moment whenever another rule of it changes.
+        """
+        rules = await self.routes.list_rules(target, route)
+        return rule in rules and (was_live or await self.routes.is_live(target, route))
 
     def now_s(self) -> float:
         """Return the wall time in unix seconds, as conditions keep it."""

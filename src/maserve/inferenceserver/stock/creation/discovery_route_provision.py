@@ -1,10 +1,10 @@
 """`DiscoveryRouteProvision`.
 
-The control plane's route `{is}-discovery` exists with its default rule.
+The gateway serves the control plane's route `{is}-discovery` with its default rule.
 """
 
 from maserve.base.errors import Unavailable
-from maserve.conditions import true_condition, unknown_condition
+from maserve.conditions import TRUE, true_condition, unknown_condition
 from maserve.inferenceserver.stock.ports import Ports
 from maserve.inferenceserver.stock.teardown import discovery_route
 from maserve.resource import names
@@ -26,27 +26,33 @@ class DiscoveryRouteProvision:
     ) -> api.Condition:
         now_s = self._ports.now_s()
         try:
-            rules = await self._ports.routes.list_rules(None, discovery_route(key_of(resource)))
+            is_routed = await self._ports.is_routed(
+                None,
+                discovery_route(key_of(resource)),
+                default_rule(resource),
+                was_live=previous.status == TRUE,
+            )
         except Unavailable as error:
             return unknown_condition(previous, str(error), "GetFailed", now_s)
-        if default_rule(resource) in rules:
+        if is_routed:
             return true_condition(previous, now_s)
-        return unknown_condition(previous, "not created yet", "DiscoveryRouteMissing", now_s)
+        return unknown_condition(previous, "not served yet", "DiscoveryRouteMissing", now_s)
 
     async def run(self, resource: v2.InferenceServer, previous: api.Condition) -> api.Condition:
         now_s = self._ports.now_s()
-        route = discovery_route(key_of(resource))
+        route, rule = discovery_route(key_of(resource)), default_rule(resource)
         config = RouteConfig(
-            owner_name=resource.metadata.name,
-            owner_uid=resource.metadata.uid,
-            rules=(default_rule(resource),),
+            owner_name=resource.metadata.name, owner_uid=resource.metadata.uid, rules=(rule,)
         )
         try:
             await self._ports.routes.create(None, route, config)
-            await self._ports.routes.add_rules(None, route, default_rule(resource))
+            await self._ports.routes.add_rules(None, route, rule)
+            is_routed = await self._ports.is_routed(None, route, rule)
         except Unavailable as error:
             return unknown_condition(previous, str(error), "EnsureFailed", now_s)
-        return true_condition(previous, now_s)
+        if is_routed:
+            return true_condition(previous, now_s)
+        return unknown_condition(previous, "not served yet", "DiscoveryRouteMissing", now_s)
 
 
 def default_rule(server: v2.InferenceServer) -> Rule:

@@ -1,7 +1,7 @@
-"""`TrafficRouteProvision`: every cluster has its route `{is}-traffic` with the default rule."""
+"""`TrafficRouteProvision`: every cluster serves its route `{is}-traffic` with the default rule."""
 
 from maserve.base.errors import Unavailable
-from maserve.conditions import true_condition, unknown_condition
+from maserve.conditions import TRUE, true_condition, unknown_condition
 from maserve.inferenceserver.stock.ports import Ports
 from maserve.inferenceserver.stock.teardown import traffic_route
 from maserve.resource import names
@@ -21,39 +21,47 @@ class TrafficRouteProvision:
     async def retrieve(
         self, resource: v2.InferenceServer, previous: api.Condition
     ) -> api.Condition:
-        now_s = self._ports.now_s()
+        was_live = previous.status == TRUE
         try:
             missing = [
                 target.cluster_id
                 for target in resource.spec.cluster_targets
-                if not await self._is_there(resource, target)
+                if not await self._is_routed(resource, target, was_live=was_live)
             ]
         except Unavailable as error:
-            return unknown_condition(previous, str(error), "GetFailed", now_s)
-        if not missing:
-            return true_condition(previous, now_s)
-        text = f"not created yet in: {', '.join(missing)}"
-        return unknown_condition(previous, text, "TrafficRouteMissing", now_s)
+            return unknown_condition(previous, str(error), "GetFailed", self._ports.now_s())
+        return self._judge(previous, missing)
 
     async def run(self, resource: v2.InferenceServer, previous: api.Condition) -> api.Condition:
         failures: list[str] = []
+        missing: list[str] = []
         for target in resource.spec.cluster_targets:
             try:
                 await self._ensure(resource, target)
+                if not await self._is_routed(resource, target):
+                    missing.append(target.cluster_id)
             except Unavailable as error:
                 failures.append(f"{target.cluster_id}: {error}")
         if failures:
             text = "; ".join(failures)
             return unknown_condition(previous, text, "EnsureFailed", self._ports.now_s())
-        return true_condition(previous, self._ports.now_s())
+        return self._judge(previous, missing)
 
-    async def _is_there(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> bool:
-        route = traffic_route(key_of(server), target)
-        return default_rule(server) in await self._ports.routes.list_rules(target, route)
+    def _judge(self, previous: api.Condition, missing: list[str]) -> api.Condition:
+        now_s = self._ports.now_s()
+        if not missing:
+            return true_condition(previous, now_s)
+        text = f"not served yet in: {', '.join(missing)}"
+        return unknown_condition(previous, text, "TrafficRouteMissing", now_s)
+
+    async def _is_routed(
+        self, server: v2.InferenceServer, target: v2.ClusterTarget, *, was_live: bool = False
+    ) -> bool:
+        route, rule = traffic_route(key_of(server), target), default_rule(server)
+        return await self._ports.is_routed(target, route, rule, was_live=was_live)
 
     async def _ensure(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> None:
-        route = traffic_route(key_of(server), target)
-        rule = default_rule(server)
+        route, rule = traffic_route(key_of(server), target), default_rule(server)
         await self._ports.routes.create(target, route, RouteConfig(rules=(rule,)))
         await self._ports.routes.add_rules(target, route, rule)
 
