@@ -81,7 +81,7 @@ BAD: Mapping[str, tuple[str, Callable[[Path], object], str]] = {
     "garbage": (
         "garbage.tar.gz",
         lambda path: path.write_bytes(b"this is no archive"),
-        CANARY + AT % "garbage" + "%s: archive cannot be read: not a gzip file",
+        CANARY + AT % "garbage" + "%s: archive cannot be read: Not a gzipped file (b'th')",
     ),
     "cut-off": (
         "cut-off.tar",
