@@ -56,7 +56,8 @@ async def one_life(
     listener_ports: Ports | None = None,
 ) -> AsyncIterator[Rig]:
     """Run a data plane in `folder`; leaving lets Envoy run on, as when the control plane ends."""
-    clock, rng = SystemClock(), random.Random(1)  # noqa: S311 - spreads ports and restarts
+    # Each folder has ports of its own: rigs of tests that run at the same time do not meet.
+    clock, rng = SystemClock(), random.Random(str(folder))  # noqa: S311 - no secret
     ports = PortBook(folder / "ports.json", rng=rng)
     gateway = Address(host="127.0.0.1", port=ports.allocate("gateway", 1)[0])
     given = replace(settings or EnvoySettings(folder=folder / "envoy"), gateway=gateway)
