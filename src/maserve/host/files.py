@@ -4,6 +4,7 @@ Every failure of the disk is `Unavailable` and names the path; a file that canno
 `Invalid`, so that nobody takes it for empty.
 """
 
+import glob
 import json
 import os
 import shutil
@@ -67,9 +68,15 @@ def make_folder(path: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file; absent is success. Raises `Unavailable` naming the path."""
+    """Remove a file, and what killed writers left of it; absent is success.
+
+    Raises `Unavailable` naming the path.
+    """
     try:
         path.unlink(missing_ok=True)
+        for unfinished in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+            if unfinished.name.split(".")[-2].isdecimal():  # else of a file named alike
+                unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise Unavailable(f"cannot remove {path}: {error.strerror or error}") from error
 

@@ -67,6 +67,15 @@ def test_removing_what_is_absent_is_success(tmp_path: Path) -> None:
     remove_tree(tmp_path / "nothing")
 
 
+def test_removing_takes_what_a_killed_writer_left(tmp_path: Path) -> None:
+    kept = [tmp_path / ".a[1].b.tmp", tmp_path / ".ab.7.tmp"]
+    left = [tmp_path / ".a[1].7.tmp", tmp_path / ".a[1].12345.tmp"]
+    for path in (*kept, *left):
+        path.write_text("")
+    remove_file(tmp_path / "a[1]")
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
 def test_removing_a_folder_as_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot remove"):
         remove_file(tmp_path)
