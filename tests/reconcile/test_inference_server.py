@@ -243,7 +243,9 @@ async def test_a_decommissioned_server_stays_as_an_object_only(serving: ControlR
 
     await serving.run_server(rounds=8)
 
-    assert (await serving.server()).status.state == v2.INFERENCE_SERVER_STATE_DELETED
+    status = (await serving.server()).status
+    assert status.state == v2.INFERENCE_SERVER_STATE_DELETED
+    assert [row.state for row in status.cluster_statuses] == [v2.INFERENCE_SERVER_STATE_DELETED] * 2
     await expect_nothing_left(serving)
 
 

@@ -5,7 +5,7 @@ A cluster is remembered in an annotation before anything is made in it, so that 
 """
 
 from maserve.base.keys import ClusterId
-from maserve.resource.metadata import set_annotation
+from maserve.resource.metadata import is_deleting, set_annotation
 from maserve.resource.targets import parse_targets, render_targets
 from maserve.wire import v2
 
@@ -13,6 +13,11 @@ KNOWN_CLUSTERS = "inferenceserver.michelangelo.ai/known-clusters"
 """JSON list of `{clusterId, host, port, tokenTag, caDataTag}`: everywhere something may exist."""
 
 FINALIZER = "inferenceservers.michelangelo.api/finalizer"
+
+
+def is_ending(server: v2.InferenceServer) -> bool:
+    """Tell whether nothing of the server shall be left in any cluster."""
+    return is_deleting(server) or server.spec.decom_spec.decommission
 
 
 def known_targets(server: v2.InferenceServer) -> "tuple[v2.ClusterTarget, ...]":

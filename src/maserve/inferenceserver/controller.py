@@ -9,7 +9,7 @@ from maserve.base.errors import Error
 from maserve.base.keys import Key
 from maserve.conditions import Result, run_engine
 from maserve.inferenceserver import events
-from maserve.inferenceserver.clusters import FINALIZER, remember_targets
+from maserve.inferenceserver.clusters import FINALIZER, is_ending, remember_targets
 from maserve.inferenceserver.plugin import Conditions, Plugin
 from maserve.resource.metadata import (
     add_finalizer,
@@ -58,7 +58,7 @@ class InferenceServerController:
         return await self._record(before, server, result)
 
     def _choose(self, server: v2.InferenceServer) -> Conditions:
-        if is_deleting(server) or server.spec.decom_spec.decommission:
+        if is_ending(server):
             return self.plugin.deletion_plugin(server)
         return self.plugin.creation_plugin(server)
 

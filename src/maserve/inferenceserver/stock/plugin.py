@@ -15,7 +15,7 @@ from maserve.conditions import (
     true_condition,
     unknown_condition,
 )
-from maserve.inferenceserver.clusters import known_targets
+from maserve.inferenceserver.clusters import is_ending, known_targets
 from maserve.inferenceserver.plugin import Conditions
 from maserve.inferenceserver.stock.creation.backend_provision import BackendProvision
 from maserve.inferenceserver.stock.creation.discovery_route_provision import (
@@ -122,6 +122,9 @@ class StockPlugin:
             row.conditions.append(
                 unknown_condition(condition, str(error), "StatusCheckFailed", now_s)
             )
+            return row
+        if status.state is ServerState.CREATE_PENDING and is_ending(server):
+            row.state = v2.INFERENCE_SERVER_STATE_DELETED
             return row
         row.state = _CLUSTER_STATE[status.state]
         row.message = status.message
