@@ -1,5 +1,6 @@
 """What an InferenceServer's events say (behaviour 12)."""
 
+from maserve.conditions import first_unmet
 from maserve.runtime import EventRecorder
 from maserve.wire import v2
 
@@ -44,5 +45,6 @@ def record_local_meaning(recorder: EventRecorder, server: v2.InferenceServer) ->
 
 
 def _why(server: v2.InferenceServer) -> str:
-    failed = [c for c in server.status.conditions if c.reason]
-    return "; ".join(f"{c.type}: {c.message or c.reason}" for c in failed) or "a step failed"
+    """Return the step that failed; those after it have only not begun."""
+    failed = first_unmet(server.status.conditions)
+    return f"{failed.type}: {failed.message or failed.reason}" if failed else "a step failed"

@@ -216,7 +216,9 @@ def events_of(
 ) -> list[tuple[str, str, str]]:
     recorder, before, after = FakeRecorder(), an_inference_server(), an_inference_server()
     before.status.state, after.status.state = old, new
-    after.status.conditions.append(a_condition("Validation", FALSE, reason="X", message="no disk"))
+    after.status.conditions.append(a_condition("Validation", TRUE))
+    after.status.conditions.append(a_condition("Provision", FALSE, reason="X", message="no disk"))
+    after.status.conditions.append(a_condition("Health", UNKNOWN, reason="Y", message="later"))
     record_changes(recorder, before, after, error)
     return [(event.type, event.reason, event.message) for event in recorder.events]
 
@@ -236,7 +238,7 @@ def events_of(
             CREATING,
             FAILED,
             "",
-            [("Warning", "CreationFailed", "Validation: no disk")],
+            [("Warning", "CreationFailed", "Provision: no disk")],
             id="failed",
         ),
         pytest.param(
