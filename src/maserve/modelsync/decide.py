@@ -18,6 +18,7 @@ from maserve.modelsync.types import (
 )
 
 _ABSENT = EngineModel(state=EngineState.UNLOADED)
+_BRINGS_UP = (Step.STAGE, Step.LOAD)
 _MOVING = (EngineState.LOADING, EngineState.UNLOADING)
 
 
@@ -139,14 +140,17 @@ def _unwanted(world: World) -> tuple[ModelName, ...]:
 
 
 def _obsolete(world: World) -> tuple[ModelName, ...]:
-    """Return the models whose running download nobody wants any more."""
+    """Return the models whose running download or load nobody wants any more.
+
+    The engine goes on with a load; but one that never ends must not keep its place among the loads.
+    """
     if not world.list_readable or world.wanted is None:
         return ()
     return tuple(
         sorted(
             model
             for model, action in world.busy.items()
-            if action.step is Step.STAGE and _content(world.wanted, model) != action.content
+            if action.step in _BRINGS_UP and _content(world.wanted, model) != action.content
         )
     )
 

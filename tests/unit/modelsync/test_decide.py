@@ -183,10 +183,12 @@ def test_grace_begins_when_the_model_has_left_the_readiness_list() -> None:
     assert plan(replace(listed, readiness=Readiness())).unwanted_since == {M: 1.0}
 
 
-def test_obsolete_download_is_cancelled() -> None:
-    assert plan(replace(WANTED, busy={M: replace(STAGE, content="c0")})).cancel == (M,)
-    assert plan(replace(WANTED, wanted={}, busy={M: STAGE})).cancel == (M,)
-    assert plan(replace(WANTED, busy={M: STAGE})).cancel == ()
+@pytest.mark.parametrize("step", [STAGE, LOAD], ids=["download", "load"])
+def test_obsolete_step_is_cancelled(step: Action) -> None:
+    assert plan(replace(WANTED, busy={M: replace(step, content="c0")})).cancel == (M,)
+    assert plan(replace(WANTED, wanted={}, busy={M: step})).cancel == (M,)
+    assert plan(replace(WANTED, busy={M: step})).cancel == ()
+    assert plan(replace(WANTED, wanted={}, busy={M: UNLOAD})).cancel == ()
 
 
 def test_only_contents_nobody_needs_are_released() -> None:

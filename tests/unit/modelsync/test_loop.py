@@ -485,6 +485,17 @@ async def test_load_that_never_ends_is_said_also_to_those_who_come_later(rig: Sy
         assert "earlier load" in rig.status("m")["reason"]
 
 
+async def test_loads_that_never_end_hold_up_nothing_once_they_are_not_wanted(rig: SyncRig) -> None:
+    rig.engine.load_s = 1e6
+    names = [f"hangs{number}" for number in range(rig.settings.parallel_loads)]
+    rig.set_list(*(an_entry(name, M1, phase="staged") for name in names))
+    async with rig.running():
+        await rig.until(lambda: sorted(rig.engine.calls("load")) == names)
+        rig.engine.load_s = 0.5
+        rig.set_list(an_entry("m", M2, phase="staged"))
+        await rig.until(lambda: rig.state("m") == "LOADED", within_s=5)
+
+
 async def test_once_brings_up_what_can_be(rig: SyncRig) -> None:
     rig.set_list(an_entry("m", M1), an_entry("bad", "s3://b/none"))
     await rig.build().run_once()
