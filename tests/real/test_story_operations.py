@@ -6,12 +6,14 @@ import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from maserve.testing.live import LiveControlPlane
 from maserve.testing.live_story import Story, a_story
 from maserve.testing.load_results import LoadSummary
+from maserve.testing.tiny_models import REQUEST
 
 # Control planes and engines start and drain.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
@@ -127,3 +129,25 @@ async def test_down_ends_the_replicas_of_a_gateway_that_died_and_whose_address_i
         with await take(story.plane.at.gateway):
             assert "nothing of it runs any more" in await story.plane.down()
         assert story.plane.leftovers() == ()
+
+
+async def test_request_that_is_sent_slowly_outlives_a_rollout_and_the_unload(
+    tmp_path: Path,
+) -> None:
+    async with a_story(tmp_path) as story:
+        await serving(story, clusters=("c1",))
+        await story.model("green")
+        host, _, port = story.plane.at.gateway.partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = (
+            f"POST {urlsplit(story.url).path} HTTP/1.1\r\nHost: {host}\r\n"
+            f"Content-Length: {len(REQUEST)}\r\nConnection: close\r\n\r\n"
+        )
+        writer.write((head + REQUEST[:10]).encode())
+        await story.roll("green")
+        await story.only_loaded("green")
+        writer.write(REQUEST[10:].encode())
+        answer = (await reader.read()).decode()
+        writer.close()
+        assert answer.split()[1] == "200", answer
+        assert '"model_name":"green"' in answer
