@@ -173,6 +173,24 @@ async def test_a_removed_cluster_is_left_clean(serving: ControlRig) -> None:
     assert left.status.state == SERVING
 
 
+async def test_a_cluster_removed_together_with_its_record_is_left_clean(
+    serving: ControlRig,
+) -> None:
+    server = await serving.server()
+    del server.spec.cluster_targets[1]
+    server.metadata.annotations.clear()
+    await serving.store.update(server)
+
+    await serving.run_server(rounds=8)
+
+    left = await serving.server()
+    assert [str(cluster) for _, cluster in serving.world.groups] == ["c1"]
+    assert serving.model_config.find_entries(SERVER, C2) is None
+    assert left.metadata.annotations[KNOWN_CLUSTERS] == '[{"clusterId":"c1"}]'
+    assert [row.cluster_id for row in left.status.cluster_statuses] == ["c1"]
+    assert left.status.state == SERVING
+
+
 async def test_an_added_cluster_is_brought_up(serving: ControlRig) -> None:
     server = await serving.server()
     server.spec.cluster_targets.append(a_target("c3"))

@@ -14,6 +14,12 @@ KNOWN_CLUSTERS = "inferenceserver.michelangelo.ai/known-clusters"
 
 FINALIZER = "inferenceservers.michelangelo.api/finalizer"
 
+_NOTHING_THERE = (
+    v2.INFERENCE_SERVER_STATE_INVALID,
+    v2.INFERENCE_SERVER_STATE_CREATE_PENDING,
+    v2.INFERENCE_SERVER_STATE_DELETED,
+)
+
 
 def is_ending(server: v2.InferenceServer) -> bool:
     """Tell whether nothing of the server shall be left in any cluster."""
@@ -21,21 +27,25 @@ def is_ending(server: v2.InferenceServer) -> bool:
 
 
 def known_targets(server: v2.InferenceServer) -> "tuple[v2.ClusterTarget, ...]":
-    """Return every cluster that may hold something of the server.
+    """Return every cluster that may hold something of the server: first the spec's, in order.
 
-    The remembered ones and the spec's.
-
-    The spec's connection wins; a damaged annotation counts as empty.
+    Then those that are remembered, and those where the status last saw something: a client that
+    replaces the annotations must not make a cluster forgotten. A damaged annotation counts as
+    empty.
     """
     try:
         remembered = parse_targets(server.metadata.annotations.get(KNOWN_CLUSTERS, ""))
     except ValueError:
         remembered = ()
-    spec = {target.cluster_id for target in server.spec.cluster_targets}
-    return (
-        *server.spec.cluster_targets,
-        *(target for target in remembered if target.cluster_id not in spec),
+    seen = (
+        v2.ClusterTarget(cluster_id=row.cluster_id)
+        for row in server.status.cluster_statuses
+        if row.state not in _NOTHING_THERE
     )
+    known: dict[str, v2.ClusterTarget] = {}
+    for target in (*server.spec.cluster_targets, *remembered, *seen):
+        known.setdefault(target.cluster_id, target)
+    return tuple(known.values())
 
 
 def removed_targets(server: v2.InferenceServer) -> "tuple[v2.ClusterTarget, ...]":
@@ -54,6 +64,9 @@ def remember_targets(server: v2.InferenceServer) -> bool:
 
 
 def forget_target(server: v2.InferenceServer, cluster: ClusterId) -> None:
-    """Take one cluster, in which nothing is left, out of the annotation."""
+    """Take one cluster, in which nothing is left, out of annotation and status."""
     kept = tuple(target for target in known_targets(server) if target.cluster_id != cluster)
     set_annotation(server, KNOWN_CLUSTERS, render_targets(kept))
+    rows = [row for row in server.status.cluster_statuses if row.cluster_id != cluster]
+    del server.status.cluster_statuses[:]
+    server.status.cluster_statuses.extend(rows)
