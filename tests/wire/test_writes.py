@@ -211,21 +211,6 @@ async def test_reserved_namespaces_are_no_projects(raw: Any, name: str) -> None:
     assert code == "PERMISSION_DENIED"
 
 
-async def test_a_servers_name_is_used_once_since_it_is_a_path(raw: Any) -> None:
-    await raw("InferenceServer", "CreateInferenceServer", inference_server=an_inference_server("s"))
-    other = an_inference_server("s", namespace="other")
-    code, text = await raw.refused(
-        "InferenceServer", "CreateInferenceServer", inference_server=other
-    )
-    assert code == "INVALID_ARGUMENT"
-    assert text == (
-        "metadata.name is taken by InferenceServer demo/s: a name is one path at the gateway; "
-        "choose another"
-    )
-    await raw("InferenceServer", "DeleteInferenceServer", name="s", namespace="demo")
-    await raw("InferenceServer", "CreateInferenceServer", inference_server=other)
-
-
 async def test_a_server_that_is_there_exists_already(raw: Any) -> None:
     server = an_inference_server("s")
     await raw("InferenceServer", "CreateInferenceServer", inference_server=server)

@@ -4,8 +4,8 @@
 from maserve.apiserver.hooks import Extensions, NoHooks
 from maserve.base.errors import Denied, Invalid, Problem
 from maserve.base.keys import Key
-from maserve.resource import Resource, key_of
-from maserve.store import Selection, Store
+from maserve.resource import Resource
+from maserve.store import Store
 from maserve.wire import api, v2
 
 ENVIRONMENT = "michelangelo/environment"
@@ -19,7 +19,6 @@ def stock_extensions(store: Store, *, environment: str) -> Extensions:
     return Extensions(
         hooks={
             v2.Project: (ProjectHooks(),),
-            v2.InferenceServer: (InferenceServerHooks(store),),
             v2.Deployment: (DeploymentHooks(store),),
             v2.Model: (ModelHooks(environment),),
             v2.Revision: (RevisionHooks(),),
@@ -41,26 +40,6 @@ class ProjectHooks(NoHooks[v2.Project]):
         if name != namespace and namespace != _TEST_NAMESPACE:
             text = f"must be the namespace {namespace!r}: a project is a namespace"
             raise Invalid(Problem("metadata.name", text))
-
-
-class InferenceServerHooks(NoHooks[v2.InferenceServer]):
-    """A server's name is its path at the gateway, which knows no namespaces."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def before_create(self, resource: v2.InferenceServer, *, dry_run: bool) -> None:
-        """Refuse the name of a server of another namespace: one would be asked for the other."""
-        name, namespace = resource.metadata.name, resource.metadata.namespace
-        namesakes = await self._store.list(
-            v2.InferenceServer, Selection(fields=f"metadata.name={name}")
-        )
-        taken = next(
-            (key_of(each) for each in namesakes.items if each.metadata.namespace != namespace), None
-        )
-        if taken is not None:
-            text = f"is taken by InferenceServer {taken}: a name is one path at the gateway"
-            raise Invalid(Problem("metadata.name", f"{text}; choose another"))
 
 
 class DeploymentHooks(NoHooks[v2.Deployment]):
