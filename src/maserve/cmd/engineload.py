@@ -18,7 +18,13 @@ _NO_ANSWER = (
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.CANCELLED,
 )
-_OPTIONS = (("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1))
+_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    # Why a load failed comes as metadata, and some say it at length.
+    ("grpc.max_metadata_size", 16 << 20),
+    ("grpc.absolute_max_metadata_size", 16 << 20),
+)
 
 
 class GrpcLoad:

@@ -21,6 +21,10 @@ _PERMANENT_RETRY_S = 60.0
 
 _PUBLISH_RETRY_S = 30.0
 
+# An engine may give pages: what is wrong stands in the first lines, where it happened in the last.
+_MAX_REASON = 2000
+_MAX_REASON_END = 500
+
 _LOAD_STATES = (ModelState.LOADING, ModelState.LOAD_FAILED)
 
 
@@ -53,7 +57,7 @@ class Memory:
         failure = Failure(
             state=fault.state,
             content=action.content,
-            reason=fault.reason,
+            reason=_shortened(fault.reason),
             permanent=fault.permanent,
             hidden=fault.hidden,
             count=count,
@@ -85,6 +89,12 @@ class Memory:
             if failure.content == (wanted[model].content if model in wanted else FAILURE_CONTENT)
         }
         self.progress = {model: p for model, p in self.progress.items() if model in self.busy}
+
+
+def _shortened(reason: str) -> str:
+    if len(reason) <= _MAX_REASON:
+        return reason
+    return f"{reason[: _MAX_REASON - _MAX_REASON_END]} … {reason[-_MAX_REASON_END:]}"
 
 
 def _delay_s(fault: Fault, count: int, settings: SyncSettings) -> float:

@@ -60,6 +60,18 @@ async def test_a_refusal_keeps_the_engines_words() -> None:
     assert answer == LoadAnswer(accepted=False, text="load failed for 'digits': boom")
 
 
+async def test_a_refusal_of_many_words_is_heard_whole() -> None:
+    words = "missing key; " * 10_000
+
+    async def handle(_request: bytes, context: Any) -> bytes:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{words}boom")
+        return b""
+
+    async with an_engine(handle) as address:
+        answer = await GrpcLoad(address, timeout_s=5)(MODEL)
+    assert answer == LoadAnswer(accepted=False, text=f"{words}boom")
+
+
 async def test_an_engine_that_is_not_there_is_unavailable() -> None:
     address = f"127.0.0.1:{free_port()}"
 

@@ -403,6 +403,18 @@ async def test_failed_load_stays_to_be_seen_and_is_tried_again_later_and_later(
     assert [gap // 5 for gap in gaps] == [1, 2, 4]
 
 
+async def test_reason_of_many_pages_is_cut_in_its_middle(rig: SyncRig) -> None:
+    pages = f"what is wrong {'x' * 50_000} where it is"
+    rig.source.put(M1, {"1/model.py": "", "1/fails": pages})
+    rig.set_list(an_entry("m", M1, phase="staged"))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "LOAD_FAILED")
+        reason = rig.status("m")["reason"]
+    assert reason.startswith("what is wrong x")
+    assert reason.endswith("x where it is")
+    assert len(reason) < 2100
+
+
 async def test_passing_trouble_of_the_storage_is_retried(rig: SyncRig) -> None:
     rig.source.errors[M1] = Unavailable("timed out")
     rig.set_list(an_entry("m", M1))
