@@ -146,6 +146,13 @@ def test_a_failure_from_before_the_last_change_of_the_config_waits_for_another_l
     assert merged(BROKEN, status, changed=changed, now=later)[0] is LoadState.FAILED
 
 
+def test_a_failure_counts_also_after_the_clock_went_back() -> None:
+    status = said(state="VERIFY_FAILED", permanent=True, reason="it is empty")
+    changed = NOW + timedelta(hours=1)
+
+    assert merged(BROKEN, status, changed=changed, now=NOW)[0] is LoadState.FAILED
+
+
 def test_a_failure_since_the_last_change_of_the_config_counts_at_once() -> None:
     status = said(state="VERIFY_FAILED", permanent=True, reason="it is empty")
 

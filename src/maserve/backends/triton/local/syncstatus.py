@@ -132,7 +132,8 @@ def _progress(state: LoadState, reason: str, row: SyncRow) -> _Answer:
 def _is_settling(row: SyncRow, changed: datetime | None, now: datetime) -> bool:
     if changed is None or (row.since is not None and row.since >= changed):
         return False
-    return (now - changed).total_seconds() < SETTLES_S
+    # Apart in either direction: a clock that went back must not make this last.
+    return abs((now - changed).total_seconds()) < SETTLES_S
 
 
 def _amount(row: SyncRow) -> str:
