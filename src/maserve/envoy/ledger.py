@@ -95,9 +95,7 @@ class Ledger:
         try:
             await self._swapper.publish(await self._snapshot())
         except Unavailable as error:
-            if str(error) != self._told:
-                log.warning("envoy is behind", error=str(error))
-            self._told = str(error)
+            self._warn("envoy is behind", error)
             self._behind.set()
             return not isinstance(error, Rejected)
         self._told = ""
@@ -189,7 +187,7 @@ class Ledger:
             for request in applied:
                 await self._settle([request])
             return
-        log.warning("envoy cannot take a change", error=str(error))
+        self._warn("envoy cannot take a change", error)
         _fail(applied, error)
 
     async def _check_room(self, more_files: int) -> None:
@@ -198,6 +196,12 @@ class Ledger:
             return
         text = f"Envoy cannot watch {more_files} more files: raise {watch_limit()} with sysctl"
         raise Unavailable(text)
+
+    def _warn(self, event: str, error: Unavailable) -> None:
+        """Log what is not the same as last time: what fails is tried again and again."""
+        if str(error) != self._told:
+            log.warning(event, error=str(error))
+        self._told = str(error)
 
     async def _snapshot(self) -> Snapshot:
         return await self._worker.call(self._renderer.snapshot, self.state)
