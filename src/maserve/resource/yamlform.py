@@ -42,7 +42,8 @@ def read_documents(text: str, *, source: str) -> tuple[Document, ...]:
     except yaml.MarkedYAMLError as error:
         raise Invalid(_syntax_problem(error, source)) from error
     except yaml.YAMLError as error:
-        raise Invalid(Problem("", f"{source} cannot be read: {error}")) from error
+        text = " ".join(str(error).split())
+        raise Invalid(Problem("", f"{source} cannot be read: {text}")) from error
 
 
 def add_scalar_forms(to: Any) -> None:
@@ -71,6 +72,7 @@ _MEANINGS: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
 }
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SPELLINGS = {f"{_CORE}{tag}": pattern for tag, pattern, _ in _FORMS} | {f"{_CORE}str": ""}
 
 
@@ -152,7 +154,7 @@ class _Reader:
         if not isinstance(node, yaml.ScalarNode):
             raise self._wrong(node, "has a key that is no text")
         self._check_tag(node)
-        return str(node.value)
+        return self._text(node)
 
     def _check_tag(self, node: yaml.Node) -> None:
         """Refuse a tag that asks for more than JSON has, or that does not fit what it stands at."""
@@ -168,10 +170,20 @@ class _Reader:
             raise self._wrong(node, f"has a tag that is not known here: {node.tag}")
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
+        text = self._text(node)
         try:
-            return _MEANINGS[node.tag.removeprefix(_CORE)](node.value)
+            return _MEANINGS[node.tag.removeprefix(_CORE)](text)
         except ValueError as error:
             raise self._wrong(node, f"has a number that cannot be read: {error}") from error
+
+    def _text(self, node: yaml.ScalarNode) -> str:
+        """Return what the node says; JSON spells a character beyond 16 bits as two escapes."""
+        if not _SURROGATE.search(node.value):
+            return str(node.value)
+        try:
+            return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise self._wrong(node, "has half a character: a lone surrogate") from error
 
     def _wrong(self, node: yaml.Node, text: str) -> Invalid:
         return Invalid(Problem("", f"{self._source}:{_line(node)} {text}"))

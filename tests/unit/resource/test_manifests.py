@@ -1,4 +1,7 @@
+import json
+
 import pytest
+import yaml
 
 from maserve.base.errors import Invalid
 from maserve.resource import from_yaml, to_yaml
@@ -53,6 +56,14 @@ def test_tags_of_json_types_are_followed() -> None:
     assert (list(model.spec.deployable_artifact_uri), model.spec.revision_id) == (["x"], 3)
 
 
+def test_characters_may_be_escaped_as_json_does() -> None:
+    text = json.dumps({**yaml.safe_load(HEAD), "spec": {"source": "\U0001f600"}})
+    assert "\\ud83d\\ude00" in text
+    (found,) = from_yaml(text)
+    assert isinstance(found.resource, v2.Model)
+    assert found.resource.spec.source == "\U0001f600"
+
+
 def test_anchors_and_merges_are_followed() -> None:
     labels = "  labels: &l {x: y, z: w}\n  annotations: {<<: *l, z: v}\n"
     text = f"{HEAD}metadata:\n  name: a\n{labels}"
@@ -87,6 +98,8 @@ def test_problems_of_all_documents_are_told() -> None:
         ("a: &a [*a]", "unfolds without bound"),
         ("a: !!python/object:os.system {}", "m.yaml:1"),
         ("a: !!binary x", "has a tag that is not known here"),
+        ('a: "\\ud800"', "m.yaml:1 has half a character"),
+        ('"\\udc00": 1', "m.yaml:1 has half a character"),
         ("a: !x {}", "has a tag that is not known here: !x"),
         ("a: [!x []]", "has a tag that is not known here: !x"),
         ("a: !!set {b}", "has a tag that is not known here"),
