@@ -91,6 +91,14 @@ async def test_apply_empties_what_the_manifest_leaves_out(client: Client) -> Non
     assert not model.spec.description
 
 
+async def test_what_was_read_of_a_deleted_object_can_be_applied(client: Client) -> None:
+    old = await client.create(a_model())
+    await client.delete(v2.Model, KEY)
+    new, outcome = await client.apply(old)
+    assert (outcome, new.spec) == (Applied.CREATED, old.spec)
+    assert new.metadata.uid != old.metadata.uid
+
+
 async def test_two_applies_at_once_both_end(client: Client) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(client.apply(described(str(n)))) for n in range(4)]

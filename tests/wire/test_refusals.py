@@ -201,9 +201,9 @@ async def test_a_write_of_nothing_is_refused(raw: Any, verb: str) -> None:
     ("namespace", "name", "text"),
     [
         ("", "", "namespace cannot be empty; name cannot be empty"),
-        ("demo", "a/b", "name is no name: 'a/b'"),
-        ("..", "a", "namespace is no name: '..'"),
-        ("demo", "a%2fb", "name is no name: 'a%2fb'"),
+        ("demo", "a/b", "name cannot be '.' or '..', or hold '/' or '%': 'a/b'"),
+        ("..", "a", "namespace cannot be '.' or '..', or hold '/' or '%': '..'"),
+        ("demo", "a%2fb", "name cannot be '.' or '..', or hold '/' or '%': 'a%2fb'"),
     ],
 )
 async def test_impossible_names_are_refused(

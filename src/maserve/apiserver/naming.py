@@ -43,7 +43,7 @@ def _segment_problem(value: str) -> str:
     if not value:
         return "cannot be empty"
     if value in {".", ".."} or any(character in value for character in "/%"):
-        return f"is no name: {value!r}"
+        return f"cannot be '.' or '..', or hold '/' or '%': {value!r}"
     return ""
 
 

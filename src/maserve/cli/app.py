@@ -25,6 +25,7 @@ from maserve.cli.options import (
     GatewayAddress,
     Namespace,
     Timeout,
+    check_not_empty,
 )
 from maserve.cli.outside import system_outside
 from maserve.cli.predict import predict, read_request
@@ -37,9 +38,11 @@ from maserve.wire import ext
 Kind = Annotated[
     str, typer.Argument(metavar="KIND", help="Such as Deployment, inference_server or models.")
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The object's name.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The object's name.", callback=check_not_empty)
+]
 MaybeName = Annotated[
-    str, typer.Argument(metavar="[NAME]", help="The object's name; all when it is left out.")
+    str, typer.Argument(metavar="NAME", help="The object's name; all when it is left out.")
 ]
 Files = Annotated[
     list[str],
@@ -191,10 +194,8 @@ def _describe(
 
 def _delete(
     context: typer.Context,
-    kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="The kind, unless -f is given.")
-    ] = "",
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="The object's name.")] = "",
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="The kind, unless -f is given.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The object's name.")] = "",
     *,
     filename: Files = [],  # noqa: B006 - typer copies it
     namespace: Namespace = "default",
@@ -259,7 +260,12 @@ def _wait(
 
 def _predict(
     context: typer.Context,
-    deployment: Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="The Deployment's name.")],
+    deployment: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEPLOYMENT", help="The Deployment's name.", callback=check_not_empty
+        ),
+    ],
     *,
     filename: Annotated[
         str, typer.Option("--filename", "-f", metavar="FILE|-", help="A KServe-v2 request as JSON.")
@@ -282,7 +288,10 @@ def _predict(
 def _logs(
     context: typer.Context,
     inference_server: Annotated[
-        str, typer.Argument(metavar="INFERENCE_SERVER", help="The InferenceServer's name.")
+        str,
+        typer.Argument(
+            metavar="INFERENCE_SERVER", help="The InferenceServer's name.", callback=check_not_empty
+        ),
     ],
     *,
     namespace: Namespace = "default",

@@ -17,9 +17,18 @@ __all__ = [
     "Namespace",
     "Timeout",
     "DEFAULT_TIMEOUT",
+    "check_not_empty",
 ]
 
 DEFAULT_TIMEOUT = "5m"
+
+
+def check_not_empty(text: str) -> str:
+    """Refuse an empty name, such as that of an unset variable: a watch would take it for all."""
+    if not text:
+        raise typer.BadParameter("cannot be empty")
+    return text
+
 
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}")
 

@@ -17,6 +17,13 @@ def merged(stored: R, wanted: R) -> R:
     return new
 
 
+def fresh(wanted: R) -> R:
+    """Return `wanted` as a new object: a manifest may be what was once read of an older one."""
+    new = clone(wanted)
+    new.metadata.ClearField("resourceVersion")
+    return new
+
+
 def is_same(stored: R, new: R) -> bool:
     """Tell whether an update to `new` would change nothing."""
     return stored.SerializeToString(deterministic=True) == new.SerializeToString(deterministic=True)

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from maserve.base.clock import Clock, SystemClock
 from maserve.base.errors import Conflict, Exists, Expired, NotFound, Unavailable
 from maserve.base.keys import Key
-from maserve.client.apply import is_same, merged
+from maserve.client.apply import fresh, is_same, merged
 from maserve.client.calls import Calls
 from maserve.client.types import Applied, Change, ChangeType, ClientSettings
 from maserve.resource import Kind, R, clone, decode, get_kind, key_of, kind_of
@@ -200,7 +200,7 @@ class Client:
     async def _apply_once(self, resource: R, *, dry_run: bool) -> tuple[R, Applied]:
         stored = await self.find(type(resource), key_of(resource))
         if stored is None:
-            return await self.create(resource, dry_run=dry_run), Applied.CREATED
+            return await self.create(fresh(resource), dry_run=dry_run), Applied.CREATED
         new = merged(stored, resource)
         if is_same(stored, new):
             return stored, Applied.UNCHANGED

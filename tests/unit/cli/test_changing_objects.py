@@ -277,3 +277,18 @@ def test_an_address_that_is_none_is_wrong_usage(maserve: CommandLine, text: str)
 def test_addresses_of_every_kind_are_taken(maserve: CommandLine, text: str) -> None:
     maserve("get", "model", "--api-address", text)
     assert maserve.addresses == [text]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("describe", "model", ""),
+        ("wait", "deployment", "", "--for=delete"),
+        ("predict", "", "-f", "-"),
+        ("logs", ""),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_empty_name_is_wrong_usage(maserve: CommandLine, words: tuple[str, ...]) -> None:
+    result = maserve(*words)
+    assert (result.exit_code, "cannot be empty" in result.stderr) == (2, True)
