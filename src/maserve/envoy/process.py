@@ -47,7 +47,8 @@ class EnvoyProcess:
     """Owns the process of one data folder.
 
     `epoch` grows whenever the process is another one than before: what was known of the old one's
-    configuration says nothing any more. `on_restart` is called whenever `run` has started one.
+    configuration says nothing any more. `last_end` says how the last one ended, until the next one
+    is seen to serve. `on_restart` is called whenever `run` has started one.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class EnvoyProcess:
         self._log_offset = 0
         self._is_ending = False
         self.epoch = 0
+        self.last_end = ""
 
     @property
     def pid(self) -> int | None:
@@ -116,7 +118,8 @@ class EnvoyProcess:
                 self.epoch += 1
                 if self._is_ending:
                     return
-                log.warning("envoy ended", exit=str(self._process.exit), said=self._last_words())
+                self.last_end = f"{self._process.exit}; {self._last_words()}"
+                log.warning("envoy ended", why=self.last_end)
                 self._process = None
             failures = 1 if self._clock.monotonic() - started > _STEADY_S else failures + 1
             await self._clock.sleep(_BACKOFF.delay_s(failures, self._rng) if failures > 1 else 0)
@@ -146,6 +149,7 @@ class EnvoyProcess:
         while silent < self._settings.liveness_failures:
             await self._clock.sleep(self._settings.liveness_period_s)
             silent = 0 if await self._answers() else silent + 1
+            self.last_end = self.last_end if silent else ""
         log.warning("envoy does not answer", pid=self.pid)
         await self._supervisor.terminate(PROGRAM, grace_s=0)
 

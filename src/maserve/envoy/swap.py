@@ -28,12 +28,17 @@ class Rejected(Unavailable):
     """Envoy has refused a resource; the sentence has its reason."""
 
 
-class Epoch(Protocol):
+class Life(Protocol):
     """Tells one process of Envoy from the next."""
 
     @property
     def epoch(self) -> int:
         """Return a number that differs once the process is another one."""
+        ...
+
+    @property
+    def last_end(self) -> str:
+        """Return how the last one ended, empty once this one is known to serve."""
         ...
 
 
@@ -46,7 +51,7 @@ class Swapper:
         *,
         renderer: Renderer,
         admin: Admin,
-        process: Epoch,
+        process: Life,
         worker: Worker,
         clock: Clock,
         timeout_s: float,
@@ -160,10 +165,14 @@ class Swapper:
         while missing := await self._missing(waiting):
             await self._raise_if_refused(missing, before, log_offset)
             if self._clock.monotonic() > deadline:
-                names = ", ".join(file.scope for file in missing)
-                raise Unavailable(f"Envoy did not acknowledge {names} in {self._timeout_s:g} s")
+                raise Unavailable(self._describe_silence(missing))
             await self._clock.sleep(pause_s)
             pause_s = min(pause_s * 2, _SLOWEST_POLL_S)
+
+    def _describe_silence(self, missing: Sequence[DiscoveryFile]) -> str:
+        names = ", ".join(file.scope for file in missing)
+        ended = f"; its last process: {self._process.last_end}" if self._process.last_end else ""
+        return f"Envoy did not acknowledge {names} in {self._timeout_s:g} s{ended}"
 
     async def _missing(self, waiting: Sequence[DiscoveryFile]) -> list[DiscoveryFile]:
         try:

@@ -49,6 +49,7 @@ class FileEnvoy:
 
     layout: Layout
     epoch: int = 1
+    last_end: str = ""
     is_silent: bool = False
     is_deaf: bool = False
     poison: str = "nothing is poisonous"
@@ -198,6 +199,13 @@ async def test_deaf_envoy_is_unavailable_and_the_change_is_kept(world: World) ->
     with pytest.raises(Unavailable, match=r"did not acknowledge .*cds.* in 5 s"):
         await world.ledger.submit(serving(1))
     assert SERVICE in world.stored.services
+
+
+async def test_envoy_that_keeps_ending_is_told_with_the_reason(world: World) -> None:
+    world.envoy.is_silent = True
+    world.envoy.last_end = "killed by SIGABRT; no memory"
+    with pytest.raises(Unavailable, match="in 5 s; its last process: killed by SIGABRT; no memory"):
+        await world.ledger.submit(serving(1))
 
 
 async def test_change_that_got_no_answer_takes_effect_by_itself(world: World) -> None:
