@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    """Tell the story in a temporary folder and leave nothing behind, however it ends."""
+    """Tell the story in a temporary folder, and leave nothing behind but logs of what failed."""
     screen = Screen()
     obstacle = find_obstacle()
     if obstacle:
@@ -39,7 +39,7 @@ def main() -> int:
         screen.fail("interrupted")
         return INTERRUPTED
     finally:
-        _clean_up(plane, folder, screen)
+        clean_up(plane, folder, screen, claims)
     return _close(screen, claims, time.monotonic() - started)
 
 
@@ -63,14 +63,20 @@ def _tell(plane: ControlPlane, screen: Screen, claims: Claims) -> None:
     story.stop()
 
 
-def _clean_up(plane: ControlPlane, folder: Path, screen: Screen) -> None:
-    """End what still runs and remove the folder; a second Ctrl-C does not stop this."""
+def clean_up(plane: ControlPlane, folder: Path, screen: Screen, claims: Claims) -> None:
+    """End what still runs and remove the folder; a second Ctrl-C does not stop this.
+
+    After a claim that did not hold the folder stays: its logs are what there is to look at.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         plane.stop()
     except DemoError as error:
         screen.fail(f"{error}; the data folder {folder} is kept")
+        return
+    if claims.failed and folder.exists():
+        screen.fail(f"the logs are kept: maserve.log and others below {plane.data}")
         return
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -44,7 +44,7 @@ class Screen:
     def wait(self, what: str) -> Iterator[Progress]:
         """Show a wait; call the value with what is new, or with nothing new to tick."""
         started = time.monotonic()
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
             with self._console.status(Text(what)) as status:
 
                 def live(text: str) -> None:

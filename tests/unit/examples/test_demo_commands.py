@@ -1,11 +1,14 @@
 """The demo's way to run commands and a control plane, with small programs in `maserve`'s place."""
 
 import io
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from examples.demo.claims import DemoError
+from examples.demo.__main__ import clean_up
+from examples.demo.claims import Claims, DemoError
 from examples.demo.commands import Commands
 from examples.demo.plane import ControlPlane, free_addresses
 from examples.demo.screen import Screen
@@ -86,6 +89,35 @@ def test_control_plane_that_does_not_come_up_is_told_in_its_words(
     with pytest.raises(DemoError, match="not ready: error: data folder is in use"):
         plane.start()
     plane.stop()
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Put the handlers back that a clean end takes away."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+def test_logs_of_a_story_that_failed_are_kept(tmp_path: Path, shown: Shown) -> None:
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    claims = Claims(shown.screen)
+    plane = plane_of(REFUSES, folder, shown)
+    claims.broken("the story ended early")
+    clean_up(plane, folder, shown.screen, claims)
+    assert folder.exists()
+    assert f"the logs are kept: maserve.log and others below {plane.data}" in str(shown)
+
+
+@pytest.mark.usefixtures("signals")
+def test_nothing_is_kept_of_a_story_that_held(tmp_path: Path, shown: Shown) -> None:
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    clean_up(plane_of(REFUSES, folder, shown), folder, shown.screen, Claims(shown.screen))
+    assert not folder.exists()
 
 
 def test_stopping_twice_or_before_the_start_does_nothing(tmp_path: Path, shown: Shown) -> None:
