@@ -168,6 +168,15 @@ async def test_third_life_swaps_nothing_when_nothing_has_changed(
         assert [path.stat().st_ino for path in discovery] == before
 
 
+async def test_listener_that_was_opened_for_nothing_is_gone_in_the_next_life(
+    folder: Path,
+) -> None:
+    async with one_life(folder) as rig:
+        await rig.plane.ensure_cluster_listener(EAST)
+    async with one_life(folder) as rig:
+        assert (rig.plane.find_cluster_listener(EAST), rig.ports.owners()) == (None, ("gateway",))
+
+
 async def test_envoy_that_died_meanwhile_is_started_on_the_kept_state(
     folder: Path, replica: StubReplica, client: aiohttp.ClientSession
 ) -> None:

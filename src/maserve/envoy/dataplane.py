@@ -3,7 +3,7 @@
 import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -257,7 +257,10 @@ class DataPlane:
         await self._ledger.submit(
             lambda state: states.without_idle_listeners(change(state), keep=self._asked_for)
         )
-        for cluster in sorted(before.keys() - self._ledger.state.listeners.keys()):
+        await self._release_ports(before)
+
+    async def _release_ports(self, before: Collection[ClusterId]) -> None:
+        for cluster in sorted(set(before) - self._ledger.state.listeners.keys()):
             await self._worker.call(self._ports.release, _owner(cluster))
 
     def _look_again(self) -> None:
@@ -275,7 +278,9 @@ class DataPlane:
 
     async def _open(self) -> None:
         await self._ledger.load()
-        await self._ledger.save(states.without_idle_listeners(self._ledger.state))
+        known = self._ledger.state
+        await self._ledger.save(states.without_idle_listeners(known))
+        await self._release_ports(known.listeners)
         if self.process.adopt():
             await self._swapper.load()
             if not self._swapper.has_listener_at(self._settings.gateway):
