@@ -298,7 +298,7 @@ async def test_completion_drops_legacy_annotations(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:
     deployment.metadata.annotations.update(dict.fromkeys(LEGACY, "x"))
-    actor = RolloutComplete(served.ports)
+    actor = RolloutComplete(served.ports, clusters=2)
 
     expect_condition(await look(actor, deployment), UNKNOWN, "CompletionTasksPending")
     expect_condition(await act(actor, deployment), TRUE)
@@ -307,7 +307,7 @@ async def test_completion_drops_legacy_annotations(
 
 
 async def test_completion_is_remembered(served: ControlRig, deployment: v2.Deployment) -> None:
-    actor = RolloutComplete(served.ports)
+    actor = RolloutComplete(served.ports, clusters=2)
     condition = await act(actor, deployment)
 
     expect_condition(await look(actor, deployment), TRUE)
@@ -325,3 +325,9 @@ async def test_a_discovery_rule_can_be_taken_out_again(
 
     assert not await rule.is_there()
     assert rule.server == SERVER == Key(NAMESPACE, "is")
+
+
+async def test_no_cluster_is_no_completion(served: ControlRig, deployment: v2.Deployment) -> None:
+    actor = RolloutComplete(served.ports, clusters=0)
+
+    expect_condition(await act(actor, deployment), UNKNOWN, "CompletionTasksPending")

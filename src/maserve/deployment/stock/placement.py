@@ -37,12 +37,12 @@ def still_wanted(
     """Return the snapshot without the clusters that the server's spec no longer names.
 
     Their replicas and configs go with the server's own cleanup, so no step can wait for them. A
-    server that is gone, or that names none of them, changes nothing: no cluster is never "all".
+    server that is gone changes nothing.
     """
     if server is None:
         return snapshot
     named = {target.cluster_id for target in server.spec.cluster_targets}
-    return tuple(target for target in snapshot if target.cluster_id in named) or snapshot
+    return tuple(target for target in snapshot if target.cluster_id in named)
 
 
 def everywhere(

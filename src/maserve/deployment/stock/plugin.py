@@ -63,7 +63,7 @@ class StockPlugin:
                 actors.append(Soak(site, pace.soak_s))
         actors.append(DiscoveryRouting(ports))
         actors += [ModelCleanup(site) for site in sites]
-        actors.append(RolloutComplete(ports))
+        actors.append(RolloutComplete(ports, len(sites)))
         return ActorList[v2.Deployment](actors)
 
     async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:

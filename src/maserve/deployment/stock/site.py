@@ -188,7 +188,7 @@ def site_of(ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget) -
 
 
 async def list_placed(ports: Ports, deployment: v2.Deployment) -> tuple[Site, ...]:
-    """Return the places of the snapshot that the server still has, in order.
+    """Return the places of the snapshot that the server still has, in order; maybe none.
 
     A server that cannot be read changes nothing.
     """

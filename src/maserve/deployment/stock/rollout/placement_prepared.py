@@ -3,9 +3,9 @@
 from maserve.base.errors import Error, Unsupported
 from maserve.base.keys import Key
 from maserve.conditions import read_progress
-from maserve.deployment.stock.placement import record_placement, snapshot_of
+from maserve.deployment.stock.placement import record_placement
 from maserve.deployment.stock.ports import Ports
-from maserve.deployment.stock.site import Trouble
+from maserve.deployment.stock.site import Trouble, list_placed
 from maserve.deployment.stock.step import Step
 from maserve.deployment.stock.strategy import ignored_fields
 from maserve.resource.metadata import key_of
@@ -18,6 +18,8 @@ _FAILED = v2.INFERENCE_SERVER_STATE_FAILED
 class PlacementPrepared(Step):
     """Takes a new snapshot at the start of every rollout and freezes it (serving guide, Placement).
 
+    One of which the server has no cluster any more is none: then a new one is taken.
+
     Clusters that are still coming up are waited for within the budget, so that a Deployment applied
     together with its server reaches every cluster; then those that serve are taken.
     """
@@ -29,7 +31,7 @@ class PlacementPrepared(Step):
         self.budget_s = ports.settings.model_load_timeout_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        if read_progress(previous).done and snapshot_of(resource):
+        if read_progress(previous).done and await list_placed(self.ports, resource):
             return self.done(previous)
         return self.waiting(previous, "no clusters recorded yet", "SnapshotMissing")
 
