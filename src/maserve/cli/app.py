@@ -30,8 +30,9 @@ from maserve.cli.options import (
 from maserve.cli.outside import system_outside
 from maserve.cli.predict import predict, read_request
 from maserve.cli.screen import Screen
-from maserve.cli.session import CommandError, Exit, Session, session_of
+from maserve.cli.session import CommandError, Exit, Session, of_command_line, session_of
 from maserve.cli.wait import Wait, wait_for
+from maserve.resource import Kind as KnownKind
 from maserve.resource import Resource, decode, get_kind
 from maserve.wire import ext
 
@@ -102,6 +103,11 @@ def build_app_over(outside: Outside) -> typer.Typer:
     return app
 
 
+def _known(word: str) -> KnownKind:
+    with of_command_line():
+        return get_kind(word)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         Screen().out(f"maserve {maserve.__version__}")
@@ -155,9 +161,9 @@ def _get(
 
     async def work(api: Api) -> Exit:
         if everywhere and name:
-            raise CommandError("a name is in one namespace: give -n instead of -A")
+            raise CommandError("a name is in one namespace: give -n instead of -A", Exit.USAGE)
         query = Query(
-            kind=get_kind(kind),
+            kind=_known(kind),
             namespace="" if everywhere else namespace,
             name=name,
             format=output,
@@ -182,7 +188,7 @@ def _describe(
     session = session_of(context)
 
     async def work(api: Api) -> Exit:
-        known = get_kind(kind).message
+        known = _known(kind).message
         view = await api.describe(known, Key(namespace, name))
         found: Resource = decode(known, view.object.value)
         for line in render(found, view, session.outside.clock.now()):
@@ -216,11 +222,11 @@ def _delete(
     async def work(api: Api) -> Exit:
         if filename:
             return await delete_all(api, session, documents, how)
-        return await delete_one(api, session, get_kind(kind), Key(namespace, name), how)
+        return await delete_one(api, session, _known(kind), Key(namespace, name), how)
 
     with session.telling_errors():
         if bool(filename) == bool(kind) or bool(kind) != bool(name):
-            raise CommandError("give either KIND and NAME or -f FILE")
+            raise CommandError("give either KIND and NAME or -f FILE", Exit.USAGE)
         documents = read_documents(filename, namespace) if filename else ()
     session.run(api_address, work)
 
@@ -247,12 +253,14 @@ def _wait(
     session = session_of(context)
 
     async def work(api: Api) -> Exit:
-        known = get_kind(kind)
+        known = _known(kind)
         key = Key(namespace, name)
-        wait = Wait(key=key, goal=parse_goal(goal, known), timeout_s=timeout)
+        with of_command_line():
+            wanted = parse_goal(goal, known)
+        wait = Wait(key=key, goal=wanted, timeout_s=timeout)
         with session.screen.progress(f"{known.name} {key}") as progress:
             await wait_for(api, session.outside, known, wait, progress)
-        session.screen.out(f"{known.name} {key} is at {wait.goal}")
+        session.screen.out(f"{known.name} {key} is {wanted.phrase}")
         return Exit.OK
 
     session.run(api_address, work)

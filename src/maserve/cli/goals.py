@@ -59,6 +59,11 @@ class Goal:
         parts = (part for part in (self.aspect, self.name, self.value) if part)
         return "=".join(parts)
 
+    @property
+    def phrase(self) -> str:
+        """What an object is that has reached it."""
+        return "deleted" if self.aspect is Aspect.DELETE else f"at {self}"
+
 
 def parse_goal(text: str, kind: Kind) -> Goal:
     """Parse `stage=…`, `state=…`, `condition=TYPE[=STATUS]` or `delete`; case does not matter.

@@ -8,17 +8,18 @@ from enum import IntEnum
 
 import typer
 
-from maserve.base.errors import Conflict, Error, Exists, NotFound, Unavailable
+from maserve.base.errors import Conflict, Error, Exists, Invalid, NotFound, Unavailable, Unsupported
 from maserve.cli.api import Api, Outside
 from maserve.cli.screen import Screen
 
 
 class Exit(IntEnum):
-    """Exit codes. 2 is also what a wrong command line ends with."""
+    """Exit codes. typer, too, ends with 2 for a wrong command line."""
 
     OK = 0
     FAILED = 1
     TIMEOUT = 2
+    USAGE = 2
     INTERRUPTED = 130
 
 
@@ -32,6 +33,15 @@ class CommandError(Error):
 
     def __str__(self) -> str:
         return self.text
+
+
+@contextmanager
+def of_command_line() -> Iterator[None]:
+    """Raise what is wrong with a word of the command line as `CommandError`."""
+    try:
+        yield
+    except (Invalid, Unsupported) as error:
+        raise CommandError(str(error), Exit.USAGE) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ class _Judge:
         """Return what to say when the time is over."""
         after, key = render_duration(self.wait.timeout_s), self.wait.key
         next_step = f"`maserve describe {self.kind} {key.name} -n {key.namespace}` tells more"
-        return f"{self.name} is not at {self.wait.goal} after {after}: {self.last}; {next_step}"
+        return f"{self.name} is not {self.wait.goal.phrase} after {after}: {self.last}; {next_step}"
 
     def sees(self, change: Change[Resource]) -> bool:
         self.told = True

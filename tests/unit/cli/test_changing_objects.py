@@ -292,3 +292,30 @@ def test_addresses_of_every_kind_are_taken(maserve: CommandLine, text: str) -> N
 def test_an_empty_name_is_wrong_usage(maserve: CommandLine, words: tuple[str, ...]) -> None:
     result = maserve(*words)
     assert (result.exit_code, "cannot be empty" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("get", "pod"),
+        ("get", "model", "m", "-A"),
+        ("describe", "pod", "p"),
+        ("delete", "pod", "p"),
+        ("delete", "model"),
+        ("wait", "pod", "p", "--for=delete"),
+        ("wait", "model", "m", "--for=ready"),
+        ("wait", "model", "m", "--for=state=ready"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_ends_with_two(maserve: CommandLine, words: tuple[str, ...]) -> None:
+    result = maserve(*words)
+    assert (result.exit_code, result.stderr.startswith("error: ")) == (2, True)
+
+
+def test_waiting_for_a_deletion_says_that_it_is_deleted(maserve: CommandLine) -> None:
+    result = maserve("wait", "model", "m", "--for=delete")
+    assert (result.exit_code, result.stdout) == (0, "Model default/m is deleted\n")
+    maserve.api.put(a_server())
+    late = maserve("wait", "inferenceserver", "s", "--for=delete", "--timeout=10ms")
+    assert "InferenceServer default/s is not deleted after 10ms" in late.stderr

@@ -186,7 +186,7 @@ def test_a_missing_name_is_an_error_with_the_next_step(maserve: CommandLine) -> 
 
 def test_an_unknown_kind_names_the_known_ones(maserve: CommandLine) -> None:
     result = maserve("get", "pod")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith("error: unknown kind 'pod'; known kinds: Project, ModelFamily")
 
 
