@@ -7,10 +7,13 @@ import pytest
 from maserve.backends.triton import DrainSettings, TritonSettings
 from maserve.backends.triton.local import EngineLaunch, Interpreter
 from maserve.backends.triton.local.wheel import (
+    STUB,
     PreparedTriton,
+    Wheel,
     build_command,
     check_loadable,
     find_library_folder,
+    make_home,
     parse_loader_problem,
 )
 from maserve.base.errors import Unsupported
@@ -103,3 +106,28 @@ def test_shared_library_of_the_interpreter_is_found(tmp_path: Path) -> None:
 def test_interpreter_without_a_shared_library_is_refused(tmp_path: Path, library: str) -> None:
     with pytest.raises(Unsupported, match=r"--enable-shared, and Python 3.11 in /opt/python has"):
         find_library_folder(an_interpreter(tmp_path, library))
+
+
+def test_copy_that_was_broken_off_is_made_anew(tmp_path: Path) -> None:
+    root, numpy = tmp_path / "tritonserver", tmp_path / "numpy"
+    for folder in ("backends/python", "python_backend_stubs/3.11", "bin"):
+        (root / folder).mkdir(parents=True)
+    (root / "python_backend_stubs/3.11" / STUB).write_text("stub")
+    (root / "bin/tritonserver").write_text("server")
+    wheel = Wheel(
+        version="1", root=root, libraries=tmp_path / "libs", numpy=numpy, numpy_version="1"
+    )
+    home = tmp_path / "engines" / "triton-1"
+    (home.parent / ".triton-1" / "backends" / "half").mkdir(parents=True)
+
+    make_home(home, wheel, an_interpreter(tmp_path, ""))
+
+    assert sorted(str(path.relative_to(home.parent)) for path in home.parent.rglob("*")) == [
+        "triton-1",
+        "triton-1/backends",
+        "triton-1/backends/python",
+        "triton-1/backends/python/numpy",
+        f"triton-1/backends/python/{STUB}",
+        "triton-1/bin",
+        "triton-1/bin/tritonserver",
+    ]

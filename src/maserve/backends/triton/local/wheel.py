@@ -11,14 +11,13 @@ import os
 import shutil
 import sys
 import sysconfig
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from maserve.backends.triton.local.engine import Command, EngineLaunch
 from maserve.backends.triton.settings import TritonSettings
 from maserve.base.errors import Unavailable, Unsupported
-from maserve.host import LOOPBACK, Worker, run_command
+from maserve.host import LOOPBACK, Worker, remove_tree, run_command
 
 WHEEL = "nvidia-pytriton"
 HOW_TO_INSTALL = f"install it with: pip install --no-deps {WHEEL}"
@@ -168,7 +167,7 @@ def prepare_triton(folder: Path, interpreter: Interpreter) -> PreparedTriton:
     digest = hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:12]
     home = folder / f"triton-{version}-{digest}"
     if not home.is_dir():
-        _make_home(home, wheel, interpreter)
+        make_home(home, wheel, interpreter)
     copied = home / "bin" / "tritonserver"
     prepared = PreparedTriton(
         version=version,
@@ -219,18 +218,19 @@ def parse_loader_problem(output: str) -> str:
     return f"missing libraries: {', '.join(missing)}" if missing else ""
 
 
-def _make_home(home: Path, wheel: Wheel, interpreter: Interpreter) -> None:
+def make_home(home: Path, wheel: Wheel, interpreter: Interpreter) -> None:
+    """Make the private copy in one step; what a crash left half made is removed first. Blocks."""
     stub = wheel.root / "python_backend_stubs" / interpreter.version / STUB
     if not stub.exists():
         raise Unsupported(f"{WHEEL} {wheel.version} has no stub for Python {interpreter.version}")
-    building = home.with_name(f".{home.name}.{uuid.uuid4().hex}")
+    building = home.with_name(f".{home.name}")
+    remove_tree(building)
     try:
         _copy_parts(building, wheel, stub)
         building.rename(home)
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)
-        if not home.is_dir():
-            raise Unavailable(f"cannot prepare {home}: {error}") from error
+        raise Unavailable(f"cannot prepare {home}: {error}") from error
 
 
 def _copy_parts(home: Path, wheel: Wheel, stub: Path) -> None:
