@@ -17,7 +17,7 @@ from maserve.backends.triton import ProbeSettings, ReadinessProbe, TritonSetting
 from maserve.backends.triton.local import Command, EngineLaunch
 from maserve.base.clock import SystemClock
 from maserve.base.errors import Unavailable, Unsupported
-from maserve.base.keys import ModelName
+from maserve.base.keys import Key, ModelName
 from maserve.host import Program, Supervisor
 from maserve.host.program import record_path
 from maserve.testing.fake_engine import FakeEngine
@@ -387,9 +387,12 @@ async def test_program_whose_replica_is_not_on_disk_is_ended(tmp_path: Path) -> 
         assert stage.pids() == {}
 
 
-async def test_folders_of_a_removal_that_was_broken_off_are_removed(tmp_path: Path) -> None:
+async def test_folders_of_what_was_broken_off_are_removed(tmp_path: Path) -> None:
     async with a_stage(tmp_path, fast_settings(), FakeEngine()) as stage:
         stage.folder.replicas(CLUSTER, KEY).mkdir(parents=True)
+        begun = stage.folder.inference_server(CLUSTER, Key("default", "is2"))
+        begun.mkdir()
+        (begun / ".desired.json.7.tmp").write_text("{")
         assert await stage.backend.delete_server(KEY, TARGET)
         assert stage.files() == []
 

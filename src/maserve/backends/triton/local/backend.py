@@ -23,7 +23,7 @@ from maserve.backends.types import LoadReport, ReplicaStatus, ServerState, Serve
 from maserve.base.errors import Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.base.tasks import run_until
-from maserve.host import DataFolder, find_json, remove_tree
+from maserve.host import DataFolder, find_json, remove_file, remove_tree
 from maserve.resource.metadata import key_of
 from maserve.wire import v2
 
@@ -212,9 +212,11 @@ class LocalTritonBackend:
 
 
 def _remove_empty(folder: DataFolder) -> None:
-    """Remove the folders of servers whose removal was broken off after the last file."""
+    """Remove the folders of servers that were not begun, or were removed to the last file."""
     for home in folder.clusters.glob("*/*/*/"):
-        folder.remove_empty(home / "replicas")
+        if not (home / DESIRED_FILE).exists():
+            remove_file(home / DESIRED_FILE)  # and with it what a killed writer left
+            folder.remove_empty(home / "replicas")
 
 
 def _read_state(clusters: Path) -> dict[Place, tuple[Wish, tuple[ReplicaRecord, ...]]]:
