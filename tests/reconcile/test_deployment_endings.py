@@ -404,8 +404,13 @@ async def test_a_target_that_nobody_serves_takes_nothing_away(live: ControlRig) 
 
     await live.run_deployment(rounds=2)
 
-    assert "TARGET_TYPE_OFFLINE" in (await live.deployment()).status.message
+    refused = await live.deployment()
+    assert "TARGET_TYPE_OFFLINE" in refused.status.message
     await expect_live(live)
+    refused.spec.ClearField("definition")
+    await live.store.update(refused)
+    await live.run_deployment(rounds=2)
+    assert (await expect_live(live)).status.message == ""
 
 
 async def test_a_deployment_of_a_target_that_nobody_serves_can_be_deleted(

@@ -313,6 +313,27 @@ async def test_a_cluster_that_cannot_be_restored_keeps_no_other_from_it(live: Co
     assert set(live.entries("c1")) == {"m1", "m2"}
 
 
+async def test_a_blast_leads_out_of_a_current_model_that_cannot_be_loaded(
+    live: ControlRig,
+) -> None:
+    live.world.broken["m1"] = "bad disk"
+    live.world.kill(SERVER, ClusterId("c1"), 0)
+    live.advance(5)
+    live.advance(5)
+    await wish(live, "m2")
+    await live.run_deployment()
+    held = await live.deployment()
+    assert held.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED
+    assert "bad disk" in held.metadata.annotations[HEALTH_GATE_REASON]
+    held.spec.strategy.blast.SetInParent()
+    held.spec.desired_revision.name = "m3"
+    await live.store.update(held)
+
+    await live.run_deployment()
+
+    await expect_live(live, "m3", COMPLETE)
+
+
 async def test_a_missing_model_fails_and_says_so(ready: ControlRig) -> None:
     await wish(ready, "m9")
 

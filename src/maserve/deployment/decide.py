@@ -81,9 +81,9 @@ def decide(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
         return _begin_rollout(deployment)
     if stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED and candidate(deployment):
         return Lifecycle.ROLLBACK
-    if stage in _AT_REST:
-        return Lifecycle.STEADY
-    return Lifecycle.NOTHING
+    if stage == v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE:
+        deployment.status.message = ""  # what was said while no plugin was found, is over
+    return Lifecycle.STEADY if stage in _AT_REST else Lifecycle.NOTHING
 
 
 def rollout_request(deployment: v2.Deployment) -> str:
