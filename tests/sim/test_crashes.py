@@ -7,6 +7,7 @@ from maserve.testing.stories import (
     deletion,
     failing_rollout,
     first_rollout,
+    late_failing_rollout,
     picture,
     second_rollout,
     tell,
@@ -20,6 +21,7 @@ STORIES: dict[str, tuple[tuple[Story, ...], Story]] = {
     "first rollout": ((), first_rollout),
     "second rollout": ((first_rollout,), second_rollout),
     "rollback": ((first_rollout,), failing_rollout),
+    "rollback of a cluster that had switched": ((first_rollout,), late_failing_rollout),
     "deletion": ((first_rollout,), deletion),
 }
 

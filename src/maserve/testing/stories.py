@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from maserve.base.errors import Conflict, Exists, NotFound
 from maserve.base.keys import Key
+from maserve.conditions import TRUE, find_condition
 from maserve.resource.kinds import Resource
 from maserve.testing.builders import a_deployment, a_model, an_inference_server
 from maserve.testing.invariants import discovery_rules, traffic_rules
@@ -16,6 +17,7 @@ Story = Callable[[Simulation], Awaitable[None]]
 SERVER = Key("ns", "is")
 DEPLOYMENT = Key("ns", "d")
 
+_CANARY = "CanaryRolloutComplete-c2"
 _COMPLETE = v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE
 _ROLLED_BACK = v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
 _SERVING = v2.INFERENCE_SERVER_STATE_SERVING
@@ -44,6 +46,17 @@ async def failing_rollout(sim: Simulation) -> None:
     await want(sim, "m3")
     await until_stage(sim, _ROLLED_BACK)
     await sim.clock.sleep(30)
+
+
+async def late_failing_rollout(sim: Simulation) -> None:
+    """Try m3, which the second cluster cannot load any more; ends as `failing_rollout` does."""
+    await want(sim, "m3")
+    await sim.until(
+        v2.Deployment,
+        DEPLOYMENT,
+        lambda d: d is not None and (_is_true(d, _CANARY) or d.status.stage == _ROLLED_BACK),
+    )
+    await failing_rollout(sim)
 
 
 async def deletion(sim: Simulation) -> None:
@@ -165,3 +178,8 @@ def _forget_times(conditions: object) -> None:
     for condition in conditions:  # type: ignore[attr-defined]  # a repeated field
         condition.last_updated_timestamp = 0
         condition.ClearField("metadata")
+
+
+def _is_true(deployment: v2.Deployment, type_: str) -> bool:
+    found = find_condition(deployment.status.conditions, type_)
+    return found is not None and found.status == TRUE
