@@ -211,6 +211,14 @@ async def test_occupied_gateway_port_is_named_and_nothing_is_started(folder: Pat
     assert not (folder / "envoy" / "bootstrap.json").exists()
 
 
+async def test_gateway_port_of_one_that_is_just_ending_is_waited_for(folder: Path) -> None:
+    taken = socket.create_server(("127.0.0.1", 0))
+    write_json(folder / "ports.json", {"gateway": [taken.getsockname()[1]]})
+    asyncio.get_running_loop().call_later(0.2, taken.close)
+    async with one_life(folder) as rig:
+        assert rig.plane.process.pid is not None
+
+
 async def test_of_two_that_start_at_once_on_one_address_one_serves(folder: Path) -> None:
     port = free_port()
     homes = [folder / "one", folder / "two"]

@@ -35,6 +35,8 @@ from maserve.envoy.types import (
 from maserve.host import HttpClient, Supervisor, Worker, can_watch
 
 _PORT_TRIES = 3
+_LAST_MOMENT_S = 1.0
+"""How long a killed Envoy may hold its sockets after it counts as ended."""
 
 log = structlog.get_logger()
 
@@ -306,8 +308,18 @@ class DataPlane:
         return GATEWAY_TABLE in await self._admin.listeners()
 
     async def _check_gateway_free(self) -> None:
-        setting = self._settings.gateway_setting
-        await self._worker.call(check_address_free, self._settings.gateway, setting)
+        """Raise `Invalid` when somebody listens there, and not only one who is just ending."""
+        deadline = self._clock.monotonic() + _LAST_MOMENT_S
+        while True:
+            try:
+                setting = self._settings.gateway_setting
+                await self._worker.call(check_address_free, self._settings.gateway, setting)
+            except Invalid:
+                if self._clock.monotonic() > deadline:
+                    raise
+                await self._clock.sleep(_LAST_MOMENT_S / 20)
+            else:
+                return
 
     async def _free_port(self, cluster: ClusterId, port: int) -> int:
         address = Address(host=LOOPBACK, port=port)
