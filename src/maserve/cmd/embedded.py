@@ -239,7 +239,7 @@ def inspector(
         store=store,
         events=sqlite.events,
         backends=backends,
-        triton=triton,
+        replicas=triton,
         model_config=model_config,
         routes=routes,
         publisher=publisher,

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from maserve.backends import BackendRegistry, ReplicaStatus
-from maserve.backends.triton.local import LocalTritonBackend
 from maserve.base.clock import Clock
 from maserve.base.errors import Error, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
@@ -12,6 +12,7 @@ from maserve.cmd.replica_logs import ReplicaLogs
 from maserve.deployment import server_name
 from maserve.endpoints import Publisher
 from maserve.host import DataFolder
+from maserve.inferenceserver import known_targets
 from maserve.modelconfig import Entry, ModelConfigProvider
 from maserve.resource import Kind, Resource, key_of, names
 from maserve.routing import Manager as RoutingManager
@@ -22,6 +23,14 @@ from maserve.wire import ext, v2
 FOLLOW_S = 0.2
 
 
+class Replicas(Protocol):
+    """Who knows the replicas of this machine."""
+
+    def views(self, server: Key, cluster: ClusterId) -> tuple[ReplicaStatus, ...]:
+        """Return every replica for people, draining ones included; empty when there is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalInspector:
     """Looks into the processes and files of this machine."""
@@ -29,7 +38,7 @@ class LocalInspector:
     store: Store
     events: EventLog
     backends: BackendRegistry
-    triton: LocalTritonBackend
+    replicas: Replicas
     model_config: ModelConfigProvider
     routes: RoutingManager
     publisher: Publisher
@@ -71,7 +80,7 @@ class LocalInspector:
     async def _describe_server(
         self, answer: ext.DescribeResponse, server: v2.InferenceServer, deployment: str
     ) -> None:
-        for target in server.spec.cluster_targets:
+        for target in known_targets(server):
             view = ext.ClusterView(cluster_id=target.cluster_id)
             try:
                 await self._describe_cluster(view, server, target, deployment)
@@ -88,26 +97,35 @@ class LocalInspector:
         target: v2.ClusterTarget,
         deployment: str,
     ) -> None:
-        key = key_of(server)
-        status = await self.backends.get(server.spec.backend_type).get_server_status(server, target)
-        view.state, view.message = str(status.state), status.message
-        endpoints = await self.publisher.get(server)
-        view.endpoint = str(endpoints.get(ClusterId(target.cluster_id), ""))
-        entries: tuple[Entry, ...] = ()
-        if await self.model_config.check_model_config_exists(key, target):
-            entries = await self.model_config.get_models_from_config(key, target)
-        view.entries.extend(
-            _entry(entry) for entry in entries if deployment in ("", entry.deployment_name)
-        )
-        replicas = {
-            status.name: _replica(status)
-            for status in self.triton.views(key, ClusterId(target.cluster_id))
-        }
+        """Fill in `view` as far as it can be known: whatever fails, the replicas are shown."""
+        seen = self.replicas.views(key_of(server), ClusterId(target.cluster_id))
+        replicas = {status.name: _replica(status) for status in seen}
         try:
+            await self._describe_state(view, server, target)
+            entries = await self._entries(server, target)
+            view.entries.extend(
+                _entry(entry) for entry in entries if deployment in ("", entry.deployment_name)
+            )
             for model in dict.fromkeys(entry.name for entry in entries):
                 await self._describe_loads(replicas, server, target, model)
         finally:
             view.replicas.extend(replicas[name] for name in sorted(replicas))
+
+    async def _describe_state(
+        self, view: ext.ClusterView, server: v2.InferenceServer, target: v2.ClusterTarget
+    ) -> None:
+        status = await self.backends.get(server.spec.backend_type).get_server_status(server, target)
+        view.state, view.message = str(status.state), status.message
+        endpoints = await self.publisher.get(server)
+        view.endpoint = str(endpoints.get(ClusterId(target.cluster_id), ""))
+
+    async def _entries(
+        self, server: v2.InferenceServer, target: v2.ClusterTarget
+    ) -> tuple[Entry, ...]:
+        key = key_of(server)
+        if not await self.model_config.check_model_config_exists(key, target):
+            return ()
+        return await self.model_config.get_models_from_config(key, target)
 
     async def _describe_loads(
         self,
@@ -169,7 +187,7 @@ def _routes(
         (discovery, None),
         *(
             (RouteId(cluster=ClusterId(target.cluster_id), key=traffic), target)
-            for target in server.spec.cluster_targets
+            for target in known_targets(server)
         ),
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from maserve.base.errors import Invalid, Problem
 from maserve.base.keys import ClusterId
 from maserve.host import DataFolder
+from maserve.inferenceserver import known_targets
 from maserve.resource import key_of
 from maserve.wire import ext, v2
 
@@ -95,7 +96,7 @@ class ReplicaLogs:
 
     def _paths(self) -> dict[Place, Path]:
         request = self.request
-        clusters = [target.cluster_id for target in self.server.spec.cluster_targets]
+        clusters = [target.cluster_id for target in known_targets(self.server)]
         _check("cluster", request.cluster_id, clusters)
         _check("process", request.process, list(LOG_FILES))
         key = key_of(self.server)

@@ -4,7 +4,7 @@ Invariant: nothing is made in a cluster before the object remembers the cluster 
 finalizer.
 """
 
-from maserve.inferenceserver.clusters import FINALIZER, KNOWN_CLUSTERS
+from maserve.inferenceserver.clusters import FINALIZER, KNOWN_CLUSTERS, known_targets
 from maserve.inferenceserver.controller import InferenceServerController
 from maserve.inferenceserver.events import record_local_meaning
 from maserve.inferenceserver.plugin import Conditions, Plugin
@@ -15,5 +15,6 @@ __all__ = [
     "Conditions",
     "InferenceServerController",
     "Plugin",
+    "known_targets",
     "record_local_meaning",
 ]
