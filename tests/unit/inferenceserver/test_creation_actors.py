@@ -177,6 +177,22 @@ async def test_a_removed_cluster_is_cleaned_once_traffic_has_left(rig: ControlRi
     assert not await rig.routes.exists(a_target("c2"), traffic_route(SERVER, a_target("c2")))
 
 
+async def test_a_removed_cluster_without_traffic_goes_while_another_is_ill(
+    rig: ControlRig,
+) -> None:
+    server = await a_removed_cluster(rig)
+    await act(EndpointPublish(rig.server_ports), server)
+    rig.world.kill(SERVER, C1, 0)
+
+    expect_condition(
+        await act(BackendProvision(rig.server_ports), server),
+        UNKNOWN,
+        "RollingInProgress",
+        says="provisioning cluster c1: 1/2 replicas ready",
+    )
+    assert "DRAINING" in {row.state for row in rig.world.statuses(SERVER, C2)}
+
+
 async def test_a_publisher_that_does_not_answer_delays_the_removal(rig: ControlRig) -> None:
     server = await a_removed_cluster(rig)
     rig.publisher.fail_reads = AWAY

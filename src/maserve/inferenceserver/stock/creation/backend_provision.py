@@ -51,7 +51,8 @@ class BackendProvision:
             if waiting is not None:
                 target, _ = waiting
                 status = await self._ports.backend(resource).create_server(resource, target)
-                return _describe(previous, target, status, now_s)
+                previous = _describe(previous, target, status, now_s)
+            # Also beside a cluster that does not come up: it may be short of what this one holds.
             await self._remove(resource)
         except Denied as error:
             return false_condition(previous, str(error), "ProvisionFailed", now_s)
