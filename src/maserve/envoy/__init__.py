@@ -5,7 +5,8 @@ when the running Envoy has acknowledged; only inference paths pass; Envoy outliv
 plane. Knows services, routes and clusters, no resource of ours.
 """
 
-from maserve.envoy.dataplane import DataPlane, Ports
+from maserve.envoy.dataplane import DataPlane
+from maserve.envoy.listening import Ports
 from maserve.envoy.manifest import NAMESPACE_HEADER
 from maserve.envoy.process import PROGRAM
 from maserve.envoy.state import RouteState

@@ -3,23 +3,22 @@
 import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
-
-import structlog
+from typing import Self
 
 from maserve.base.clock import Clock
-from maserve.base.errors import Invalid, Unavailable
+from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId
 from maserve.envoy import state as states
 from maserve.envoy.admin import Admin
 from maserve.envoy.check import check_addresses, check_name, check_rules
 from maserve.envoy.layout import GATEWAY_TABLE, Layout, table_name
 from maserve.envoy.ledger import Change, Ledger
-from maserve.envoy.process import EnvoyProcess, check_address_free, taken
+from maserve.envoy.listening import ListenerPorts, Ports, taken, wait_address_free
+from maserve.envoy.process import EnvoyProcess
 from maserve.envoy.render import Renderer
 from maserve.envoy.snapshot import find_owner, route_scope
 from maserve.envoy.state import RouteState, State
@@ -35,26 +34,6 @@ from maserve.envoy.types import (
 from maserve.host import HttpClient, Supervisor, Worker, can_watch
 
 _PORT_TRIES = 3
-_LAST_MOMENT_S = 1.0
-"""How long a killed Envoy may hold its sockets after it counts as ended."""
-
-log = structlog.get_logger()
-
-
-class Ports(Protocol):
-    """Loopback ports that survive a restart. Calls block."""
-
-    def allocate(self, owner: str, count: int) -> tuple[int, ...]:
-        """Return the owner's ports: the remembered ones, else new ones."""
-        ...
-
-    def replace(self, owner: str, count: int) -> tuple[int, ...]:
-        """Return new ports instead of the remembered ones."""
-        ...
-
-    def release(self, owner: str) -> None:
-        """Forget the owner's ports."""
-        ...
 
 
 class DataPlane:
@@ -79,9 +58,9 @@ class DataPlane:
     ) -> None:
         self._settings = settings
         self._layout = Layout(settings.folder)
-        self._ports = ports
         self._clock = clock
         self._worker = Worker("envoy-files")
+        self._ports = ListenerPorts(ports, self._worker)
         socket = self._layout.admin_socket(short_root or Path(tempfile.gettempdir()))
         self._http = HttpClient(socket=socket)
         self._admin = Admin(self._http)
@@ -237,7 +216,7 @@ class DataPlane:
             try:
                 await self._open_listener(cluster, port)
             except Rejected:
-                (port,) = await self._worker.call(self._ports.replace, _owner(cluster), 1)
+                port = await self._ports.replace(cluster)
             else:
                 return LOOPBACK, port
         await self._open_listener(cluster, port)
@@ -259,11 +238,7 @@ class DataPlane:
         await self._ledger.submit(
             lambda state: states.without_idle_listeners(change(state), keep=self._asked_for)
         )
-        await self._release_ports(before)
-
-    async def _release_ports(self, before: Collection[ClusterId]) -> None:
-        for cluster in sorted(set(before) - self._ledger.state.listeners.keys()):
-            await self._worker.call(self._ports.release, _owner(cluster))
+        await self._ports.release(before.keys() - self._ledger.state.listeners.keys())
 
     def _look_again(self) -> None:
         self._ledger.look_again()
@@ -272,17 +247,16 @@ class DataPlane:
         known = self._ledger.state.listeners.get(cluster)
         if known is not None:
             return known
-        (port,) = await self._worker.call(self._ports.allocate, _owner(cluster), 1)
-        return port
+        return await self._ports.allocate(cluster)
 
     async def _open_listener(self, cluster: ClusterId, port: int) -> None:
         await self._ledger.submit(lambda state: states.with_listener(state, cluster, port))
 
     async def _open(self) -> None:
         await self._ledger.load()
-        known = self._ledger.state
-        await self._ledger.save(states.without_idle_listeners(known))
-        await self._release_ports(known.listeners)
+        before = self._ledger.state.listeners
+        await self._ledger.save(states.without_idle_listeners(self._ledger.state))
+        await self._ports.release(before.keys() - self._ledger.state.listeners.keys())
         if self.process.adopt():
             await self._swapper.load()
             if not self._swapper.has_listener_at(self._settings.gateway):
@@ -295,7 +269,9 @@ class DataPlane:
         await self._check_gateway_free()
         state = self._ledger.state
         for cluster, port in self._ledger.state.listeners.items():
-            state = states.with_moved_listener(state, cluster, await self._free_port(cluster, port))
+            state = states.with_moved_listener(
+                state, cluster, await self._ports.find_free(cluster, port)
+            )
         await self._ledger.save(state)
         await self._ledger.prepare()
         await self.process.start()
@@ -308,28 +284,9 @@ class DataPlane:
         return GATEWAY_TABLE in await self._admin.listeners()
 
     async def _check_gateway_free(self) -> None:
-        """Raise `Invalid` when somebody listens there, and not only one who is just ending."""
-        deadline = self._clock.monotonic() + _LAST_MOMENT_S
-        while True:
-            try:
-                setting = self._settings.gateway_setting
-                await self._worker.call(check_address_free, self._settings.gateway, setting)
-            except Invalid:
-                if self._clock.monotonic() > deadline:
-                    raise
-                await self._clock.sleep(_LAST_MOMENT_S / 20)
-            else:
-                return
-
-    async def _free_port(self, cluster: ClusterId, port: int) -> int:
-        address = Address(host=LOOPBACK, port=port)
-        try:
-            await self._worker.call(check_address_free, address, _owner(cluster))
-        except Invalid:
-            (port,) = await self._worker.call(self._ports.replace, _owner(cluster), 1)
-            log.warning("cluster listener moved", cluster=cluster, port=port)
-        return port
-
-
-def _owner(cluster: ClusterId) -> str:
-    return f"envoy cluster {cluster}"
+        await wait_address_free(
+            self._settings.gateway,
+            self._settings.gateway_setting,
+            worker=self._worker,
+            clock=self._clock,
+        )

@@ -1,11 +1,8 @@
 """The one Envoy process: started detached, adopted, restarted when it dies, drained at the end."""
 
-import errno
-import ipaddress
 import os
 import random
 import resource
-import socket
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,12 +12,12 @@ import structlog
 
 from maserve.base.backoff import Backoff
 from maserve.base.clock import Clock
-from maserve.base.errors import Denied, Invalid, Problem, Unavailable
+from maserve.base.errors import Denied, Unavailable
 from maserve.base.tasks import run_until
 from maserve.envoy.admin import Admin
 from maserve.envoy.bootstrap import build_argv, find_binary, render_bootstrap
 from maserve.envoy.layout import Layout
-from maserve.envoy.types import Address, EnvoySettings
+from maserve.envoy.types import EnvoySettings
 from maserve.host import (
     Process,
     Program,
@@ -197,26 +194,6 @@ class EnvoyProcess:
         fatal = [line for line in lines if _FATAL in line]
         said = " ".join(fatal[:1] or lines[-5:])
         return f"{state}; see {self._layout.log}: {said[-800:]}"
-
-
-def check_address_free(address: Address, setting: str) -> None:
-    """Raise `Invalid` naming the address and its setting when nobody could listen there now."""
-    family = socket.AF_INET6 if ipaddress.ip_address(address.host).version == 6 else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address.host, address.port))
-            probe.listen(1)
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise taken(address, setting) from error
-            text = f"{address} fails: {error.strerror}; choose another one"
-            raise Invalid(Problem(setting, text)) from error
-
-
-def taken(address: Address, setting: str) -> Invalid:
-    """Return what is said of an address where somebody else listens."""
-    return Invalid(Problem(setting, f"{address} is in use; choose another one"))
 
 
 def remove_socket(path: Path, *, keep: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 from maserve.base.errors import Denied, Invalid, Unavailable
 from maserve.envoy.admin import Admin
 from maserve.envoy.bootstrap import find_binary
-from maserve.envoy.process import check_address_free, ensure_socket_folder
+from maserve.envoy.listening import check_address_free
+from maserve.envoy.process import ensure_socket_folder
 from maserve.envoy.types import Address
 from maserve.host import Answer
 
