@@ -41,6 +41,19 @@ def drain(*ordinals: int) -> Plan:
         pytest.param(2, [one(0), one(1)], Plan(), id="as wished"),
         pytest.param(2, [one(0), starting(1)], Plan(), id="on the way"),
         pytest.param(3, [one(0), one(2)], Plan(start=(1,)), id="lowest free ordinal"),
+        pytest.param(
+            2**31 - 1, [one(0)], Plan(start=tuple(range(1, 17))), id="some of very many at a time"
+        ),
+        pytest.param(
+            100, [starting(n) for n in range(15)], Plan(start=(15,)), id="no more at a time"
+        ),
+        pytest.param(100, [starting(n) for n in range(16)], Plan(), id="as many as may start"),
+        pytest.param(
+            17,
+            [starting(n, OLD) for n in range(16)],
+            Plan(start=(16,)),
+            id="old ones that never came up block none",
+        ),
         pytest.param(1, [draining(0)], Plan(start=(1,)), id="a draining name is not free"),
         pytest.param(1, [one(0), one(1), one(2)], drain(2, 1), id="highest ordinals go"),
         pytest.param(1, [starting(0), one(1)], drain(0), id="not ready goes first"),

@@ -7,8 +7,12 @@ that is ready because of us.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count, islice
 
 from maserve.base.keys import ReplicaName
+
+START_AT_ONCE = 16
+"""So many replicas may be on their way up: a wrong number in a spec must not stop the machine."""
 
 
 class Life(StrEnum):
@@ -42,16 +46,17 @@ class Plan:
 def decide(wanted: int, template: str, replicas: Iterable[Standing]) -> Plan:
     """Return the next step from what is there to `wanted` replicas of `template`.
 
-    Scaling up starts all that miss, at the lowest ordinals that are free. Scaling down drains those
-    that are not ready first, then the highest ordinals. Another template replaces one at a time:
-    one more is started, only when it is ready one old replica drains, and the next waits until that
-    one is gone.
+    Scaling up starts what misses, a bounded number at a time, at the lowest ordinals that are free.
+    Scaling down drains those that are not ready first, then the highest ordinals. Another template
+    replaces one at a time: one more is started, only when it is ready one old replica drains, and
+    the next waits until that one is gone.
     """
     present = tuple(replicas)
     live = tuple(one for one in present if one.life is not Life.DRAINING)
     stale = tuple(one for one in live if one.template != template)
     if len(live) < wanted:
-        return Plan(start=_free_ordinals(present, wanted - len(live)))
+        room = START_AT_ONCE - len(_pending(live, template))
+        return Plan(start=_free_ordinals(present, max(0, min(wanted - len(live), room))))
     if stale:
         return _decide_roll(wanted, template, present, stale)
     return Plan(drain=_victims(live, len(live) - wanted))
@@ -62,8 +67,7 @@ def _decide_roll(
 ) -> Plan:
     """Decide while some replica still has another template and none is missing."""
     live = tuple(one for one in present if one.life is not Life.DRAINING)
-    pending = tuple(one for one in live if one.template == template and not one.ready)
-    surplus = len(live) - len(pending) - wanted
+    surplus = len(live) - len(_pending(live, template)) - wanted
     if surplus > 0:
         return Plan(drain=_victims(stale, surplus))
     if len(live) > wanted or len(live) < len(present):
@@ -71,12 +75,16 @@ def _decide_roll(
     return Plan(start=_free_ordinals(present, 1))
 
 
-def _victims(candidates: tuple[Standing, ...], count: int) -> tuple[ReplicaName, ...]:
+def _pending(live: tuple[Standing, ...], template: str) -> tuple[Standing, ...]:
+    """Return those on their way up; one with an older template is nobody's hope any more."""
+    return tuple(one for one in live if one.template == template and not one.ready)
+
+
+def _victims(candidates: tuple[Standing, ...], number: int) -> tuple[ReplicaName, ...]:
     order = sorted(candidates, key=lambda one: (one.ready, -one.ordinal))
-    return tuple(one.name for one in order[:count])
+    return tuple(one.name for one in order[:number])
 
 
-def _free_ordinals(present: tuple[Standing, ...], count: int) -> tuple[int, ...]:
+def _free_ordinals(present: tuple[Standing, ...], number: int) -> tuple[int, ...]:
     taken = {one.ordinal for one in present}
-    free = (ordinal for ordinal in range(len(taken) + count) if ordinal not in taken)
-    return tuple(sorted(free)[:count])
+    return tuple(islice((ordinal for ordinal in count() if ordinal not in taken), number))
