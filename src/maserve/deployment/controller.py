@@ -68,8 +68,6 @@ class DeploymentController:
             keep_conditions(deployment, (actor.type for actor in chosen.actors))
             await _advance(plugin, lifecycle, deployment, result)
         await _tell_state(plugin, deployment)
-        if is_deleting(deployment) and _is_clean(deployment):
-            return await self._let_go(before, deployment)
         return await self._record(before, deployment, result)
 
     async def _refuse(self, deployment: v2.Deployment, text: str) -> Outcome:
@@ -87,28 +85,34 @@ class DeploymentController:
     async def _record(
         self, before: v2.Deployment, deployment: v2.Deployment, result: Result
     ) -> Outcome:
-        if deployment.metadata != before.metadata:
-            written = await self.store.update(deployment)
-            deployment.metadata.CopyFrom(written.metadata)
-        if deployment.status != before.status:
-            written = await self.store.update_status(deployment)
-            deployment.metadata.CopyFrom(written.metadata)
-        events.record_changes(self.recorder, before, deployment, result.error)
-        return _next_look(before, deployment, result)
+        """Write metadata, then status: what is recorded of a start is not counted twice.
 
-    async def _let_go(self, before: v2.Deployment, deployment: v2.Deployment) -> Outcome:
-        """Record that nothing is left, then give up the finalizer.
-
-        The record of where it was goes in the same write as the finalizer: a deletion that is
-        interrupted here still knows where to look again.
+        After a cleanup the other way round: where it was is forgotten, and the finalizer given up,
+        only when the status says that nothing is left there.
         """
+        is_over = deployment.status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
+        if not is_over:
+            await self._save_metadata(before, deployment)
+        await self._save_status(before, deployment)
+        events.record_changes(self.recorder, before, deployment, result.error)
+        is_gone = is_over and is_deleting(deployment)
+        if is_gone:
+            remove_finalizer(deployment, FINALIZER)
+        if is_over:
+            await self._save_metadata(before, deployment)
+        return Done() if is_gone else _next_look(before, deployment, result)
+
+    async def _save_metadata(self, before: v2.Deployment, deployment: v2.Deployment) -> None:
+        seen = clone(before).metadata
+        seen.resourceVersion = deployment.metadata.resourceVersion
+        if deployment.metadata != seen:
+            written = await self.store.update(deployment)
+            deployment.metadata.resourceVersion = written.metadata.resourceVersion
+
+    async def _save_status(self, before: v2.Deployment, deployment: v2.Deployment) -> None:
         if deployment.status != before.status:
             written = await self.store.update_status(deployment)
             deployment.metadata.resourceVersion = written.metadata.resourceVersion
-        events.record_changes(self.recorder, before, deployment, "")
-        remove_finalizer(deployment, FINALIZER)
-        await self.store.update(deployment)
-        return Done()
 
 
 async def _ask_gate(plugin: Plugin, deployment: v2.Deployment) -> Gate:
@@ -157,7 +161,8 @@ async def _advance(
     failed = result.terminal and not result.satisfied and lifecycle is not Lifecycle.STEADY
     stage = failed_stage(lifecycle) if failed else plugin.parse_stage(deployment)
     message = _failure(lifecycle, deployment, result) if failed else status.message
-    if (stage, message) == (status.stage, status.message):
+    is_told = (stage, message) == (status.stage, status.message)
+    if is_told and stage != v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE:  # forgetting may be left to do
         return
     if not failed and status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED:
         message = ""
@@ -176,10 +181,6 @@ def _failure(lifecycle: Lifecycle, deployment: v2.Deployment, result: Result) ->
     cause = f"{unmet.type}: {unmet.message or unmet.reason}" if unmet is not None else ""
     again = "" if lifecycle is Lifecycle.ROLLOUT else "; it is tried again"
     return f"{result.error or cause}{again}"
-
-
-def _is_clean(deployment: v2.Deployment) -> bool:
-    return deployment.status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
 
 
 def _observability() -> ObservabilityContext:

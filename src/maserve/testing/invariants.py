@@ -5,7 +5,7 @@ Each check returns what is wrong as sentences; an empty list means all is well.
 
 from maserve.backends import LoadState
 from maserve.base.keys import ClusterId, Key, ModelName
-from maserve.deployment.keys import current, server_name
+from maserve.deployment.keys import current, is_cleanup, server_name
 from maserve.deployment.stock.placement import snapshot_of, still_wanted
 from maserve.modelconfig import Entry, Phase, find_entry
 from maserve.resource import names
@@ -98,6 +98,7 @@ def _is_leaving(sim: Simulation, deployment: v2.Deployment) -> bool:
     server = sim.server(key)
     return (
         is_deleting(deployment)
+        or is_cleanup(deployment.status.stage)
         or spec.deletion_spec.deleted
         or not spec.desired_revision.name
         or server is None
