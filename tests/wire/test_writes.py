@@ -260,6 +260,25 @@ async def test_a_deployment_keeps_its_family(raw: Any) -> None:
     assert text == "spec.model_family cannot change from demo/digits to demo/letters"
 
 
+@pytest.mark.parametrize("given", ["", "digits"], ids=["no family", "its family by name"])
+async def test_a_deployment_of_a_model_to_come_keeps_its_family(raw: Any, given: str) -> None:
+    await created(raw, a_model("m1", family="digits"))
+    stored = (await raw("Deployment", "CreateDeployment", deployment=a_deployment())).deployment
+    stored.spec.desired_revision.name = "later"
+    stored.spec.model_family.Clear()
+    stored.spec.model_family.name = given
+    updated = (await raw("Deployment", "UpdateDeployment", deployment=stored)).deployment
+    family = updated.spec.model_family
+    assert (family.namespace, family.name) == ("demo", "digits")
+
+
+async def test_a_deployment_without_family_gets_none_from_an_update(raw: Any) -> None:
+    stored = (await raw("Deployment", "CreateDeployment", deployment=a_deployment())).deployment
+    stored.spec.desired_revision.name = "later"
+    updated = (await raw("Deployment", "UpdateDeployment", deployment=stored)).deployment
+    assert not updated.spec.HasField("model_family")
+
+
 async def test_a_model_names_its_environment(raw: Any) -> None:
     model = await created(raw, a_model())
     assert model.metadata.labels["michelangelo/environment"] == "unspecified"

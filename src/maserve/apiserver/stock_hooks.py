@@ -55,10 +55,17 @@ class DeploymentHooks(NoHooks[v2.Deployment]):
     async def before_update(
         self, resource: v2.Deployment, stored: v2.Deployment, *, dry_run: bool
     ) -> None:
-        """Copy the family of the desired Model, which must be the one it has been."""
+        """Copy the family of the desired Model, which must be the one it has been.
+
+        An update that names none keeps it: manifests need not know of the family.
+        """
         await self._take_family(resource)
         before, after = stored.spec.model_family, resource.spec.model_family
-        if before.name and before != after:
+        if not before.name:
+            return
+        if after.name in ("", before.name) and not after.namespace:
+            after.CopyFrom(before)
+        if before != after:
             text = f"cannot change from {_name(before)} to {_name(after)}"
             raise Invalid(Problem("spec.model_family", text))
 
