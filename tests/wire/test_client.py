@@ -21,7 +21,7 @@ from maserve.base.errors import (
 from maserve.base.keys import Key
 from maserve.client import Applied, Client, ClientSettings, ServerFault
 from maserve.store.sqlite import SqliteStore
-from maserve.testing.resources import a_model, a_project
+from maserve.testing.resources import a_deployment, a_model, a_project
 from maserve.wire import v2
 
 KEY = Key("demo", "m1")
@@ -89,6 +89,20 @@ async def test_apply_empties_what_the_manifest_leaves_out(client: Client) -> Non
     await client.apply(described("one"))
     model, _ = await client.apply(a_model())
     assert not model.spec.description
+
+
+@pytest.mark.parametrize("dry_run", [False, True], ids=["real", "dry run"])
+async def test_what_the_server_fills_in_is_no_change(client: Client, dry_run: bool) -> None:
+    model = a_model()
+    model.spec.model_family.name = "digits"
+    await client.create(model)
+    wanted = a_deployment(desired="m1")
+    await client.apply(wanted)
+    stored, outcome = await client.apply(wanted, dry_run=dry_run)
+    assert (outcome, stored.spec.model_family.name) == (Applied.UNCHANGED, "digits")
+    wanted.spec.desired_revision.name = "m2"
+    _, outcome = await client.apply(wanted, dry_run=dry_run)
+    assert outcome is Applied.UPDATED
 
 
 async def test_what_was_read_of_a_deleted_object_can_be_applied(client: Client) -> None:

@@ -204,7 +204,10 @@ class Client:
         new = merged(stored, resource)
         if is_same(stored, new):
             return stored, Applied.UNCHANGED
-        return await self.update(new, dry_run=dry_run), Applied.UPDATED
+        updated = await self.update(new, dry_run=dry_run)
+        # What the server fills in may be all that was missing from the manifest.
+        outcome = Applied.UNCHANGED if is_same(stored, updated) else Applied.UPDATED
+        return updated, outcome
 
     async def _write(self, verb: str, resource: R, *, dry_run: bool) -> R:
         field = kind_of(resource).field
