@@ -5,13 +5,12 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import structlog
 
 from maserve.backends.triton.index import model_state
 from maserve.backends.triton.local.decide import Life, Standing
-from maserve.backends.triton.local.keeper import Keeper, wait_hung
+from maserve.backends.triton.local.keeper import Keeper
 from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
 from maserve.backends.triton.local.poller import IndexPoller, Snapshot
 from maserve.backends.triton.local.probing import Prober
@@ -22,6 +21,7 @@ from maserve.backends.triton.local.programs import (
     program_names,
     shm_prefix,
 )
+from maserve.backends.triton.local.sidecar import Sidecar
 from maserve.backends.triton.local.state import ReplicaRecord
 from maserve.backends.triton.local.syncstatus import merge
 from maserve.backends.types import LoadState, ReplicaLoad, ReplicaStatus
@@ -43,7 +43,6 @@ from maserve.host import (
 CRASHES_UNTIL_FAILED = 5
 """So many starts in a row that came to nothing make a replica FAILED; it is tried on."""
 
-MODEL_SYNC_GRACE_S = 5.0
 IN_USE = ("already in use", "Address in use", "address already in use")
 
 log = structlog.get_logger()
@@ -71,12 +70,11 @@ class LocalReplica:
         self.paths = ReplicaPaths(
             home=parts.folder.replica(record.cluster, record.key, record.name)
         )
-        self._engine_name, self._sync_name = program_names(record)
+        self._engine_name, sync_name = program_names(record)
         runs = parts.supervisor.find(self._engine_name) is not None
         self.record = replace(record, ready=record.ready and runs)
         self._life = Life.RUNNING if self.record.ready else Life.STARTING
         self._reason = ""
-        self._sync_reason = ""
         self._drain_asked = asyncio.Event()
         self._has_ports = asyncio.Event()
         self._pre_stop_s = parts.settings.drain.pre_stop_s
@@ -84,21 +82,23 @@ class LocalReplica:
         self._poller: IndexPoller | None = None
         self._probed = asyncio.Event()
         """Set while there is a poller."""
-        self._engine = self._keeper(
+        self._engine = Keeper(
             self._engine_name,
-            self.paths.engine_log,
-            self._ensure_engine,
-            self._observe,
-            self._engine_exited,
-            self._engine_down,
+            supervisor=parts.supervisor,
+            clock=parts.clock,
+            settings=self._embedded,
+            output=self.paths.engine_log,
+            ensure=self._ensure_engine,
+            observe=self._observe,
+            on_exit=self._engine_exited,
+            on_down=self._engine_down,
         )
-        self._sync = self._keeper(
-            self._sync_name,
-            self.paths.modelsync_log,
-            self._ensure_sync,
-            self._observe_sync,
-            self._on_change,
-            self._sync_down,
+        self._sync = Sidecar(
+            sync_name,
+            parts,
+            output=self.paths.modelsync_log,
+            program=self._sync_program,
+            on_change=on_change,
         )
 
     @property
@@ -189,27 +189,6 @@ class LocalReplica:
         await self._drain()
         await self._remove()
 
-    def _keeper(
-        self,
-        name: str,
-        output: Path,
-        ensure: Callable[[], Awaitable[Process]],
-        observe: Callable[[Process], Awaitable[None]],
-        on_exit: Callable[[], None],
-        on_down: Callable[[str, str, int], Awaitable[bool]],
-    ) -> Keeper:
-        return Keeper(
-            name,
-            supervisor=self._parts.supervisor,
-            clock=self._parts.clock,
-            settings=self._embedded,
-            output=output,
-            ensure=ensure,
-            observe=observe,
-            on_exit=on_exit,
-            on_down=on_down,
-        )
-
     async def _ensure_engine(self) -> Process:
         """Return the running engine, or start it; ports and record are on disk before that.
 
@@ -231,19 +210,10 @@ class LocalReplica:
         make_folder(self.paths.models)
         return await parts.supervisor.start(build_engine_program(self.record, self.paths, parts))
 
-    async def _ensure_sync(self) -> Process:
-        """Return the running model-sync, or start it; one with other arguments is ended first."""
+    async def _sync_program(self) -> Program:
+        """Return model-sync's program, once it is known where the engine listens."""
         await self._has_ports.wait()
         make_folder(self.paths.models)
-        programs = self._parts.supervisor
-        running = programs.find(self._sync_name)
-        if running is not None and running.digest == self._sync_program().digest():
-            return running
-        if running is not None:
-            await programs.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
-        return await programs.start(self._sync_program())
-
-    def _sync_program(self) -> Program:
         return build_modelsync_program(self.record, self.paths, self._parts)
 
     async def _observe(self, _process: Process) -> None:
@@ -274,13 +244,6 @@ class LocalReplica:
         self._probed.set()
         return await prober.run()
 
-    async def _observe_sync(self, process: Process) -> None:
-        """End a model-sync that hangs: nothing would be loaded here any more, nor unloaded."""
-        self._sync_reason = ""
-        limit_s = self._embedded.model_sync_hang_s
-        await wait_hung(process, self._parts.clock, limit_s)
-        await self._sync.kill(f"it did nothing for {limit_s:g} s", grace_s=MODEL_SYNC_GRACE_S)
-
     def _engine_exited(self) -> None:
         """Leave the endpoints in this moment; everything else about the end can wait."""
         self._poller = None
@@ -308,18 +271,13 @@ class LocalReplica:
         except Unavailable as error:
             log.warning("shared memory is left", replica=self.name, error=str(error))
 
-    async def _sync_down(self, reason: str, _said: str, _failures: int) -> bool:
-        self._sync_reason = reason
-        self._on_change()
-        return False
-
     async def _move_ports(self) -> bool:
         """Take other ports because somebody has one of ours; model-sync has to learn of them."""
         parts = self._parts
         try:
             ports = await parts.files.call(parts.ports.replace, self._engine_name, 3)
             self.record = replace(self.record, ports=ports)
-            await parts.supervisor.terminate(self._sync_name, grace_s=MODEL_SYNC_GRACE_S)
+            await self._sync.end()
         except Unavailable as error:
             log.warning("ports not moved", replica=self.name, error=str(error))
             return False
@@ -351,10 +309,9 @@ class LocalReplica:
         process = self._parts.supervisor.find(self._engine_name)
         if process is not None and self.record.admitted:
             await self._wait_quiet(process)
-        drain_s = self._parts.settings.drain.exit_timeout_s + self._embedded.kill_margin_s
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._end(self._engine_name, drain_s))
-            group.create_task(self._end(self._sync_name, MODEL_SYNC_GRACE_S))
+            group.create_task(self._until_done("engine does not end", self._end_engine))
+            group.create_task(self._until_done("model-sync does not end", self._sync.end))
 
     async def _wait_quiet(self, process: Process) -> None:
         """Wait out the pre-stop time, from when the endpoints were left; a crash ends it."""
@@ -367,11 +324,9 @@ class LocalReplica:
             async with asyncio.timeout(min(max(rest_s, 0.0), self._pre_stop_s)):
                 await process.exited.wait()
 
-    async def _end(self, name: str, grace_s: float) -> None:
-        await self._until_done("processes do not end", self._terminate, name, grace_s)
-
-    async def _terminate(self, name: str, grace_s: float) -> None:
-        await self._parts.supervisor.terminate(name, grace_s=grace_s)
+    async def _end_engine(self) -> None:
+        grace_s = self._parts.settings.drain.exit_timeout_s + self._embedded.kill_margin_s
+        await self._parts.supervisor.terminate(self._engine_name, grace_s=grace_s)
 
     async def _remove(self) -> None:
         await self._until_done("replica cannot be removed", self._remove_files)
@@ -383,16 +338,14 @@ class LocalReplica:
         await files.call(remove_tree, self.paths.home)
         await files.call(self._parts.ports.release, self._engine_name)
 
-    async def _until_done(
-        self, problem: str, work: Callable[..., Awaitable[None]], *args: object
-    ) -> None:
+    async def _until_done(self, problem: str, work: Callable[[], Awaitable[None]]) -> None:
         backoff = Backoff(
             initial_s=self._embedded.restart_initial_s, limit_s=self._embedded.restart_limit_s
         )
         failures = 0
         while True:
             try:
-                return await work(*args)
+                return await work()
             except Unavailable as error:
                 failures += 1
                 self._reason = str(error)
@@ -428,8 +381,8 @@ class LocalReplica:
             config_changed=self._config_changed,
             now=self._parts.clock.now(),
         )
-        stuck = state is LoadState.LOADING and self._sync_reason
-        return state, f"{reason} (model-sync: {self._sync_reason})" if stuck else reason
+        stuck = state is LoadState.LOADING and self._sync.reason
+        return state, f"{reason} (model-sync: {self._sync.reason})" if stuck else reason
 
     def _set_life(self, life: Life) -> None:
         if self._life is not life:
@@ -441,4 +394,4 @@ class LocalReplica:
         if self.record.draining:
             return "leaves"
         reason = self._reason or f"replica is {self.life}"
-        return f"{reason} (model-sync: {self._sync_reason})" if self._sync_reason else reason
+        return f"{reason} (model-sync: {self._sync.reason})" if self._sync.reason else reason
