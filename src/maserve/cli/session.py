@@ -8,7 +8,16 @@ from enum import IntEnum
 
 import typer
 
-from maserve.base.errors import Conflict, Error, Exists, Invalid, NotFound, Unavailable, Unsupported
+from maserve.base.errors import (
+    Conflict,
+    Error,
+    Exists,
+    Expired,
+    Invalid,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
 from maserve.cli.api import Api, Outside
 from maserve.cli.screen import Screen
 
@@ -97,7 +106,7 @@ def explain(error: Error) -> str:
             return f"{text}; --api-address or MASERVE_API_ADDRESS names another API server"
         case NotFound():
             return f"{text}; `maserve get {error.kind} -A` lists those there are"
-        case Conflict() | Exists():
+        case Conflict() | Exists() | Expired():
             return f"{text}; run the command again"
         case _:
             return text

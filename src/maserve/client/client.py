@@ -144,7 +144,8 @@ class Client:
             async for answer in answers:
                 yield _change(kind, answer)
         except NotFound as error:
-            raise Expired(f"changes of {request.kind} since {since} are forgotten") from error
+            text = f"changes of {request.kind} since {since or 'the last one seen'} are forgotten"
+            raise Expired(text) from error
 
     async def wait_until(
         self,

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from maserve.base.errors import Expired
 from maserve.client import ChangeType
 from maserve.resource import Resource
 from maserve.testing.clock import EPOCH
@@ -248,6 +249,13 @@ def test_watching_as_json_writes_one_line_a_change(maserve: CommandLine) -> None
     maserve.api.steps = [KeyboardInterrupt()]
     (line,) = maserve("get", "deployment", "-w", "-o", "json").stdout.splitlines()
     assert json.loads(line)["metadata"]["name"] == "digits"
+
+
+def test_watching_that_fell_behind_says_what_to_do(maserve: CommandLine) -> None:
+    maserve.api.steps = [Expired("changes are forgotten")]
+    result = maserve("get", "deployment", "-w")
+    assert result.exit_code == 1
+    assert result.stderr == "error: changes are forgotten; run the command again\n"
 
 
 def test_a_name_in_all_namespaces_is_refused(maserve: CommandLine) -> None:
