@@ -57,6 +57,7 @@ async def settings() -> AsyncIterator[StorageSettings]:
 async def put(url: str) -> None:
     objects = {
         "m1/": b"",
+        "m1/1/": b"",
         "m1/config.pbtxt": b'name: "m1"',
         "m1/1/model.py": b"code",
         "m10/1/model.py": b"of another model",

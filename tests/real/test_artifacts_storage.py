@@ -59,6 +59,7 @@ def objects(endpoint: str) -> None:
     client.create_bucket(Bucket=BUCKET)
     files = {
         "m1/": b"",
+        "m1/1/": b"",
         "m1/config.pbtxt": b'name: "m1"',
         "m1/1/model.py": b"code",
         "m10/1/model.py": b"of another model",
@@ -66,6 +67,8 @@ def objects(endpoint: str) -> None:
         "m2.tar.gz": a_tar(),
         "marker/": b"",
         "climbs//1/x": b"",
+        "clash/1": b"file",
+        "clash/1/model.py": b"code",
         "big/1/weights": b"0" * 200_000,
     } | {f"many/1/{number}": b"" for number in range(60)}
     for key, body in files.items():
@@ -137,6 +140,7 @@ async def test_missing_bucket_is_not_found(settings: StorageSettings, tmp_path: 
         ("many/", "more than the allowed 50 files"),
         ("big/", "more than the allowed 100000 bytes"),
         ("climbs/", "whose path cannot be"),
+        ("clash/", "holds '1' both as a file and as a folder"),
     ],
 )
 async def test_what_cannot_be_a_model_is_refused(

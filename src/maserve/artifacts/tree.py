@@ -59,12 +59,16 @@ class Collector:
             raise self._refused(f"holds more than the allowed {self._limits.max_bytes} bytes")
 
     def items(self) -> tuple[Item, ...]:
-        """Return what was gathered, by path. Raises `Invalid` for a file that is also a folder."""
-        paths = {item.path for item in self._items}
-        clash = next((p for item in self._items for p in item.path.parents if p in paths), None)
+        """Return what was gathered, by path. Raises `Invalid` for a file that is also a folder.
+
+        An empty object named like a folder only stands for it: consoles of object stores make them.
+        """
+        folders = {folder for item in self._items for folder in item.path.parents}
+        files = [one for one in self._items if one.size_bytes > 0 or one.path not in folders]
+        clash = next((one.path for one in files if one.path in folders), None)
         if clash is not None:
             raise self._refused(f"holds {str(clash)!r} both as a file and as a folder")
-        return tuple(sorted(self._items, key=lambda item: item.path))
+        return tuple(sorted(files, key=lambda item: item.path))
 
     def _checked(self, path: str) -> PurePosixPath:
         pure = PurePosixPath(path)
