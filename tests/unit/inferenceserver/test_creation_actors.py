@@ -188,7 +188,7 @@ async def test_a_removed_cluster_without_traffic_goes_while_another_is_ill(
         await act(BackendProvision(rig.server_ports), server),
         UNKNOWN,
         "RollingInProgress",
-        says="provisioning cluster c1: 1/2 replicas ready",
+        says="provisioning cluster c1: 1/2 replicas ready; still to be removed: c2",
     )
     assert "DRAINING" in {row.state for row in rig.world.statuses(SERVER, C2)}
 

@@ -41,8 +41,7 @@ class BackendProvision:
                 )
         except Unavailable as error:
             return unknown_condition(previous, str(error), "StatusCheckFailed", now_s)
-        target, status = waiting
-        return _describe(previous, target, status, now_s)
+        return _describe(previous, resource, *waiting, now_s=now_s)
 
     async def run(self, resource: v2.InferenceServer, previous: api.Condition) -> api.Condition:
         now_s = self._ports.now_s()
@@ -51,7 +50,7 @@ class BackendProvision:
             if waiting is not None:
                 target, _ = waiting
                 status = await self._ports.backend(resource).create_server(resource, target)
-                previous = _describe(previous, target, status, now_s)
+                previous = _describe(previous, resource, target, status, now_s=now_s)
             # Also beside a cluster that does not come up: it may be short of what this one holds.
             await self._remove(resource)
         except Denied as error:
@@ -91,13 +90,19 @@ class BackendProvision:
 
 
 def _describe(
-    previous: api.Condition, target: v2.ClusterTarget, status: ServerStatus, now_s: float
+    previous: api.Condition,
+    server: v2.InferenceServer,
+    target: v2.ClusterTarget,
+    status: ServerStatus,
+    *,
+    now_s: float,
 ) -> api.Condition:
     cluster = target.cluster_id
+    removed = ", ".join(target.cluster_id for target in removed_targets(server))
+    then = f"; still to be removed: {removed}" if removed else ""
     if status.state is ServerState.FAILED:
-        text = f"cluster {cluster}: {status.message}"
+        text = f"cluster {cluster}: {status.message}{then}"
         return unknown_condition(previous, text, "BackendProvisioningFailed", now_s)
     detail = f": {status.message}" if status.message else ""
-    return unknown_condition(
-        previous, f"provisioning cluster {cluster}{detail}", "RollingInProgress", now_s
-    )
+    text = f"provisioning cluster {cluster}{detail}{then}"
+    return unknown_condition(previous, text, "RollingInProgress", now_s)
