@@ -83,9 +83,13 @@ def _texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def read_text(file: str) -> str:
-    """Return the content of a file or, for `-`, of stdin. Raises `CommandError`."""
+    """Return the content of a file or, for `-`, of stdin. Raises `CommandError`.
+
+    It is UTF-8 whatever the locale says, with or without a mark at its start.
+    """
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text()
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise CommandError(f"cannot read {called(file)}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -29,9 +29,13 @@ class Screen:
     """Plain text, so that output can be piped: no wrapping, no markup."""
 
     def out(self, text: str) -> None:
-        """Write a line of the result. Raises `OutputFailed`."""
+        """Write a line of the result. Raises `OutputFailed`.
+
+        Characters that the terminal's encoding does not have are written as escapes.
+        """
+        encoding = sys.stdout.encoding or "utf-8"
         try:
-            sys.stdout.write(f"{text}\n")
+            sys.stdout.write(f"{text.encode(encoding, 'backslashreplace').decode(encoding)}\n")
             sys.stdout.flush()
         except BrokenPipeError:
             raise  # the reader has seen enough: the program ends without a word

@@ -129,6 +129,21 @@ def test_dates_in_manifests_stay_text(maserve: CommandLine) -> None:
     assert model.spec.source == "2024-01-01"
 
 
+def test_files_are_utf_8_with_or_without_a_mark(maserve: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_bytes(a_manifest("Model", "m", "{source: caf\u00e9}").encode("utf-8-sig"))
+    assert maserve("apply", "-f", str(file)).stdout == "Model default/m created\n"
+    (model,) = maserve.api.objects.values()
+    assert isinstance(model, v2.Model)
+    assert model.spec.source == "caf\u00e9"
+
+
+def test_a_file_that_is_no_text_is_named(maserve: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_bytes(b"\xff\xfe\x00")
+    assert f"cannot read {file}: it is no text" in maserve("apply", "-f", str(file)).stderr
+
+
 def test_a_file_that_is_not_there_is_named(maserve: CommandLine) -> None:
     assert "cannot read nowhere.yaml" in maserve("apply", "-f", "nowhere.yaml").stderr
 

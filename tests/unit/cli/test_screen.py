@@ -60,3 +60,10 @@ def test_a_reader_that_has_gone_is_no_error_of_ours(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stdout", Broken(BrokenPipeError(errno.EPIPE, "Broken pipe")))
     with pytest.raises(BrokenPipeError):
         Screen().out("text")
+
+
+def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    Screen().out("caf\u00e9")
+    assert written.getvalue() == b"caf\\xe9\n"
