@@ -81,6 +81,7 @@ class Cache:
         """
         uri = ArtifactUri.parse(storage_path, f"model {model}: storage_path")
         content = content_id(storage_path)
+        await self._run(lambda _: self._make_folders())
         async with locked(self._lock(content), self._clock):
             await self._run(lambda _: self._drop_leftover(content))
             if not await self._run(lambda _: self._is_whole(content)):

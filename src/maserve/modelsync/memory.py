@@ -51,7 +51,12 @@ class Memory:
     def note_fault(
         self, action: Action, fault: Fault, *, settings: SyncSettings, now: float
     ) -> Failure:
-        """Remember a failed step and when to try again; failures in a row of one content add up."""
+        """Remember a failed step and when to try again; failures in a row of one content add up.
+
+        What was loaded in vain is looked at again first: it may be damaged, or gone.
+        """
+        if action.step is Step.LOAD:
+            self.staged.discard((action.model, action.content))
         before = self.failures.get(action.model)
         count = before.count + 1 if before and before.content == action.content else 1
         failure = Failure(

@@ -120,18 +120,20 @@ class RepositoryEngine:
 
     def _loaded(self, model: str) -> LoadAnswer:
         folder = self._repository / model
+        if not folder.is_dir():
+            return LoadAnswer(accepted=False, text="failed to poll from model repository")
+        code = folder / "1" / "model.py"
         config = folder / "config.pbtxt"
         reason = config.read_text().partition("backend: ")[2].strip() if config.exists() else ""
         fails = folder / "1" / "fails"
         reason = fails.read_text() if fails.exists() else reason
-        if not folder.is_dir():
-            return LoadAnswer(accepted=False, text="failed to poll from model repository")
+        reason = reason if reason or code.exists() else "model.py does not exist"
         date = max(path.stat().st_mtime_ns for path in folder.iterdir())
         if model in self.contents and date <= self.dates[model]:
             return LoadAnswer(accepted=True)
         if not reason:
             self.dates[model] = date
-            self.contents[model] = (folder / "1" / "model.py").read_text()
+            self.contents[model] = code.read_text()
             self.failed.pop(model, None)
             return LoadAnswer(accepted=True)
         if model not in self.contents:

@@ -237,6 +237,19 @@ async def test_path_that_changes_back_to_what_is_still_here_is_loaded(
         assert rig.source.calls == [M1, M2]
 
 
+@pytest.mark.parametrize("lost", ["cache", f"cache/{content_id(M1)}/model/1/model.py"])
+async def test_download_that_was_lost_is_made_again(
+    rig: SyncRig, tmp_path: Path, lost: str
+) -> None:
+    rig.set_list(an_entry("m", M1))
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "LOADED")
+        (tmp_path / lost).rename(tmp_path / "lost")
+        rig.engine.restart()
+        await rig.until(lambda: rig.state("m") == "LOADED" and rig.serves("m", M1))
+        assert rig.source.calls == [M1, M1]
+
+
 async def test_path_that_changes_back_after_a_load_without_an_answer_is_loaded(
     rig: SyncRig,
 ) -> None:
