@@ -7,13 +7,15 @@ import pytest
 
 from maserve.base.errors import Conflict, Error, Unavailable
 from maserve.base.keys import ClusterId
-from maserve.testing.invariants import check
+from maserve.testing.invariants import Violation, check, routed_but_not_loaded
 from maserve.testing.simulation import Simulation
 from maserve.testing.stories import (
     DEPLOYMENT,
     SERVER,
+    Story,
     failing_rollout,
     first_rollout,
+    late_failing_rollout,
     picture,
     remove,
     second_rollout,
@@ -84,6 +86,16 @@ def test_deleting_at_any_write_leaves_nothing() -> None:
             assert sim.model_config.find_entries(SERVER, ClusterId(cluster)) == (), at
 
 
+def test_losing_all_that_was_remembered_at_any_write_loses_no_model() -> None:
+    for at in _every_write(late_failing_rollout):
+        sim = run_virtually(_forgetful(at))
+        (deployment,) = sim.deployments()
+        assert deployment.status.current_revision.name == "m1", at
+        for cluster in ("c1", "c2"):
+            entries = sim.model_config.find_entries(SERVER, ClusterId(cluster)) or ()
+            assert [entry.name for entry in entries] == ["m1"], at
+
+
 def test_a_rollback_that_has_begun_is_finished_before_the_next_rollout() -> None:
     sim = run_virtually(told(first_rollout, failing_rollout, second_rollout))
     (deployment,) = sim.deployments()
@@ -96,6 +108,38 @@ async def _with_error(fault: Fault, at: int, error: Error) -> dict[str, object]:
     sim = await told(first_rollout)
     await tell(sim, second_rollout, safe_tap(sim, fault=fault, at=at, error=error))
     return picture(sim)
+
+
+async def _forgetful(at: int) -> Simulation:
+    """Have annotations and status of the Deployment lost right after write `at`.
+
+    Until they are found again nothing tells what is to be served, so only routes are judged.
+    """
+    sim = await told(first_rollout)
+
+    def check(when: str) -> None:
+        if wrong := routed_but_not_loaded(sim):
+            raise Violation(f"after {when}: {'; '.join(wrong)}")
+
+    async def story(each: Simulation) -> None:
+        await late_failing_rollout(each)
+        await _settle(each)
+
+    await tell(sim, story, Tap(check, at=at, meanwhile=lambda: _forget(sim)))
+    return sim
+
+
+async def _forget(sim: Simulation) -> None:
+    while True:
+        deployment = await sim.store.get(v2.Deployment, DEPLOYMENT)
+        deployment.metadata.annotations.clear()
+        try:
+            deployment = await sim.store.update(deployment)
+            deployment.status.Clear()
+            await sim.store.update_status(deployment)
+        except Conflict:
+            continue
+        return
 
 
 async def _meanwhile(at: int, act: Act, end: Act) -> Simulation:
@@ -112,12 +156,12 @@ async def _meanwhile(at: int, act: Act, end: Act) -> Simulation:
 
 
 @functools.cache
-def _every_write() -> range:
-    """Return the numbers of the writes that an undisturbed second rollout makes."""
+def _every_write(story: Story = second_rollout) -> range:
+    """Return the numbers of the writes that the undisturbed story makes."""
 
     async def count() -> int:
         sim = await told(first_rollout)
-        return (await tell(sim, second_rollout, safe_tap(sim))).count
+        return (await tell(sim, story, safe_tap(sim))).count
 
     return range(1, run_virtually(count()) + 1)
 
