@@ -153,6 +153,13 @@ async def test_invalid_objects_are_refused_with_what_is_wrong(
     assert details.startswith(text)
 
 
+@pytest.mark.parametrize("name", ["A_b", "a.b", "x" * 46, "x" * 64, "A" * 300])
+async def test_of_a_name_only_the_first_broken_rule_is_reported(raw: Any, name: str) -> None:
+    server = an_inference_server(name)
+    _, text = await raw.refused("InferenceServer", "CreateInferenceServer", inference_server=server)
+    assert text.count("metadata.name") == 1
+
+
 async def test_every_problem_is_reported_in_field_order(raw: Any) -> None:
     project = v2.Project(metadata=meta.ObjectMeta(name="Bad", namespace="demo"))
     project.spec.tier = 9

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from maserve.base.errors import Invalid, Problem
 from maserve.base.keys import Key
-from maserve.resource import Resource, is_dns_label, kind_of
+from maserve.resource import Resource, is_dns_label, is_dns_subdomain, kind_of
 from maserve.resource.names import MAX_INFERENCE_SERVER_NAME
 from maserve.wire import v2
 
@@ -19,7 +19,8 @@ _LABEL_KINDS = frozenset({"InferenceServer", "Deployment", "Model"})
 def unwritten_problems(resource: Resource) -> Iterator[Problem]:
     """Yield what is wrong beyond what the proto files and Kubernetes ask of a resource."""
     name = resource.metadata.name
-    if name and kind_of(resource).name in _LABEL_KINDS and not is_dns_label(name):
+    # What is no subdomain either was told already: of one field only the first broken rule is.
+    if is_dns_subdomain(name) and kind_of(resource).name in _LABEL_KINDS and not is_dns_label(name):
         yield Problem("metadata.name", f"must be a DNS label ({_LABEL}): {name!r}")
     if isinstance(resource, v2.InferenceServer):
         yield from _inference_server_problems(resource)
@@ -49,7 +50,7 @@ def _segment_problem(value: str) -> str:
 
 def _inference_server_problems(server: v2.InferenceServer) -> Iterator[Problem]:
     name = server.metadata.name
-    if len(name) > MAX_INFERENCE_SERVER_NAME:
+    if is_dns_label(name) and len(name) > MAX_INFERENCE_SERVER_NAME:
         text = f"must be at most {MAX_INFERENCE_SERVER_NAME} characters long, to leave room for"
         yield Problem("metadata.name", f"{text} names made of it: it has {len(name)}")
     seen: set[str] = set()
