@@ -50,6 +50,20 @@ class DeafEngine(FakeEngine):
         return Command(argv=("/bin/sleep", "60"), env={})
 
 
+class BeatenEngine(FakeEngine):
+    """Finds its port taken at the first start: somebody was faster."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ports: list[int] = []
+
+    def command(self, launch: EngineLaunch) -> Command:
+        self.ports.append(launch.http_port)
+        if len(self.ports) > 1:
+            return super().command(launch)
+        return Command(argv=("/bin/sh", "-c", "echo Socket already in use; exit 1"), env={})
+
+
 class ListeningEngine(FakeEngine):
     """Keeps what is bound to log lines where an engine's command is made."""
 
@@ -101,6 +115,17 @@ async def test_engine_that_crashes_at_once_is_failed_with_its_last_words(tmp_pat
         await stage.until_deleted()
 
     assert "triton-is1-c1-0: exit code 3: no licence" in message
+
+
+async def test_engine_that_loses_the_race_for_its_port_takes_another(tmp_path: Path) -> None:
+    engine = BeatenEngine()
+    async with a_stage(tmp_path, probing_fast(), engine) as stage:
+        await stage.backend.create_server(a_server(1), TARGET)
+        await stage.until_serving(a_server(1))
+        assert stage.endpoints.ports() == engine.ports[1:]
+        await stage.until_deleted()
+
+    assert len(set(engine.ports)) == 2
 
 
 async def test_engine_that_never_answers_is_failed_after_its_startup_budget(

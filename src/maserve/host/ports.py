@@ -26,7 +26,7 @@ class PortBook:
     """Who has which ports. Safe to call from several threads; blocks for a small durable write.
 
     One data folder has one book and one process at a time (see `DataFolder.lock`). A port is tested
-    by binding it; somebody outside may still take it before its owner does: it asks `replace`.
+    by binding it; somebody outside may still take it before its owner does, who asks `replace`.
     """
 
     def __init__(self, file: Path, *, rng: random.Random) -> None:
@@ -60,6 +60,10 @@ class PortBook:
             if owner in owned:
                 rest = {name: ports for name, ports in owned.items() if name != owner}
                 self._write(rest)
+
+    def are_free(self, ports: Iterable[int]) -> bool:
+        """Tell whether a program could listen on all of them now."""
+        return all(is_free(port) for port in ports)
 
     def owners(self) -> tuple[str, ...]:
         with self._lock:

@@ -74,3 +74,12 @@ def test_ports_lie_outside_the_ephemeral_range(
     ports = _candidates(ephemeral)
 
     assert (ports[0], ports[-1]) == (first, last)
+
+
+def test_ports_are_free_while_nobody_listens_on_any_of_them(tmp_path: Path) -> None:
+    book = a_book(tmp_path)
+    ports = book.allocate("a", 2)
+
+    assert book.are_free(ports)
+    with socket.create_server(("127.0.0.1", ports[1])):
+        assert not book.are_free(ports)

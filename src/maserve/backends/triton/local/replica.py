@@ -204,7 +204,9 @@ class LocalReplica:
         if not self.record.ports:
             ports = await parts.files.call(parts.ports.allocate, self._engine_name, 3)
             self.record = replace(self.record, ports=ports)
-            await parts.files.call(write_json, self.paths.state, self.record.row())
+        elif not await parts.files.call(parts.ports.are_free, self.record.ports):
+            await self._move_ports()  # whoever has one now must not be taken for our engine
+        await parts.files.call(write_json, self.paths.state, self.record.row())
         self._has_ports.set()
         await parts.files.call(remove_shared_memory, shm_prefix(self.paths))
         make_folder(self.paths.models)
