@@ -1,7 +1,8 @@
 """Triton on one machine: replicas are supervised processes that outlive the control plane.
 
-Invariant: replicas are only ever ended after they have left the endpoints; cancelling `run` ends
-none. Knows no store, no controller and no gateway: what needs them comes in as a parameter.
+Invariant: a replica is ended after it has left the endpoints, and without the data plane's word for
+it only together with its whole server; cancelling `run` ends none. Knows no store, no controller
+and no gateway: what needs them comes in as a parameter.
 """
 
 from maserve.backends.triton.local.backend import LocalTritonBackend
