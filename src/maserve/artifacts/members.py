@@ -94,6 +94,7 @@ class _TarReader(io.RawIOBase):
             pass
 
     def read(self, size: int = -1) -> bytes:
+        _refuse_negative(size)
         if self._left is not None:
             self._left -= size
             if self._left < 0:
@@ -102,10 +103,17 @@ class _TarReader(io.RawIOBase):
         return self._last
 
     def seek(self, offset: int, whence: int = 0) -> int:
+        _refuse_negative(offset)
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
         return self._file.tell()
+
+
+def _refuse_negative(number: int) -> None:
+    """Refuse what a header with a negative length leads to: reading everything, or going back."""
+    if number < 0:
+        raise tarfile.ReadError("a header has a negative length")
 
 
 def _tar_type(info: tarfile.TarInfo) -> MemberType:

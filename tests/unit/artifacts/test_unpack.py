@@ -222,6 +222,16 @@ def test_tar_with_an_endless_header_is_refused_unread(tmp_path: Path, kind: byte
         unpacked(tmp_path / "a.tar")
 
 
+@pytest.mark.parametrize("size", [-1, -512, -1 << 40])
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_tar_with_a_negative_length_is_refused(tmp_path: Path, kind: bytes, size: int) -> None:
+    header = tarfile.TarInfo("odd")
+    header.type, header.size = kind, size
+    (tmp_path / "a.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) * 3 + bytes(1 << 22))
+    with pytest.raises(Invalid):
+        unpacked(tmp_path / "a.tar")
+
+
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "..", ".", "", "1"]), min_size=1, max_size=4).map(
     "/".join
 )
