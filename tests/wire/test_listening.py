@@ -38,6 +38,17 @@ async def test_a_loopback_address_serves(store: SqliteStore, address: str) -> No
         assert await client.list(v2.Model) == ()
 
 
+async def test_a_proxy_of_the_environment_is_not_asked(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "grpc_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "no_grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    async with a_server(store, "127.0.0.1:0") as server, Client(server.address) as client:
+        assert await client.list(v2.Model) == ()
+
+
 @pytest.mark.parametrize(
     ("address", "text"),
     [

@@ -43,8 +43,13 @@ class Client:
         self._clock = clock or SystemClock()
 
     async def __aenter__(self) -> Self:
-        # Without limits: a list of many objects is one message.
-        options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+        options = [
+            # Without limits: a list of many objects is one message.
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.max_send_message_length", -1),
+            # What http_proxy names does not know this machine's own addresses.
+            ("grpc.enable_http_proxy", 0),
+        ]
         self._channel = grpc.aio.insecure_channel(self._address, options=options)
         self._calls = Calls(
             self._channel, address=self._address, timeout_s=self._settings.timeout_s
