@@ -188,6 +188,19 @@ async def test_envoy_that_died_meanwhile_is_started_on_the_kept_state(
         assert (await client.post(f"{rig.url}/infer", json={})).status == 200
 
 
+async def test_envoy_that_ends_while_it_is_adopted_is_started_anew(
+    folder: Path, replica: StubReplica, client: aiohttp.ClientSession
+) -> None:
+    async with one_life(folder) as rig:
+        await serve(rig, {EAST: [replica]}, model="m1")
+        pid = rig.plane.process.pid or 0
+    os.kill(pid, signal.SIGSTOP)
+    asyncio.get_running_loop().call_later(0.5, os.kill, pid, signal.SIGKILL)
+    async with one_life(folder) as rig:
+        assert rig.plane.process.pid not in (None, pid)
+        assert (await client.post(f"{rig.url}/infer", json={})).status == 200
+
+
 async def test_listener_whose_port_was_taken_meanwhile_moves(
     folder: Path, replica: StubReplica, client: aiohttp.ClientSession
 ) -> None:

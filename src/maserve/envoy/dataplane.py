@@ -262,7 +262,7 @@ class DataPlane:
             if not self._swapper.has_listener_at(self._settings.gateway):
                 await self._check_gateway_free()
             await self._ledger.catch_up()
-        else:
+        if self.process.pid is None:  # none was there, or it has ended in this moment
             await self._start()
 
     async def _start(self) -> None:
