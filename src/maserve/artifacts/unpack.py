@@ -8,6 +8,7 @@ import errno
 import lzma
 import os
 import shutil
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -28,6 +29,7 @@ _CONTENT_ERRNOS = (
     errno.EISDIR,
     errno.EEXIST,
     errno.EILSEQ,
+    errno.EINVAL,  # zipfile seeks where a damaged directory tells it to
 )
 _BROKEN = (
     tarfile.TarError,
@@ -38,6 +40,9 @@ _BROKEN = (
     NotImplementedError,  # a compression this interpreter does not have
     RuntimeError,  # zipfile: an encrypted member
     ValueError,  # tarfile: a malformed number in a header
+    IndexError,  # zipfile: a member without a name
+    OverflowError,
+    struct.error,
 )
 
 

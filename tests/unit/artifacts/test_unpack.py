@@ -190,6 +190,26 @@ def test_truncated_archive_is_refused(tmp_path: Path, share: float) -> None:
         unpacked(tmp_path / "a.tgz")
 
 
+def test_zip_with_a_nameless_member_is_refused(tmp_path: Path) -> None:
+    data = a_zip(tmp_path / "a.zip", {"x": b"1"}).read_bytes()
+    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    entry = data[start : start + 28] + bytes(2) + data[start + 30 : end - 1]
+    size = len(entry).to_bytes(4, "little")
+    tail = data[end : end + 12] + size + data[end + 16 :]
+    (tmp_path / "a.zip").write_bytes(data[:start] + entry + tail)
+    with pytest.raises(Invalid, match="archive cannot be read"):
+        unpacked(tmp_path / "a.zip")
+
+
+def test_zip_whose_directory_points_nowhere_is_refused(tmp_path: Path) -> None:
+    data = a_zip(tmp_path / "a.zip", {"x": b"1"}).read_bytes()
+    end = data.index(b"PK\x05\x06")
+    wrong = (1000).to_bytes(4, "little")
+    (tmp_path / "a.zip").write_bytes(data[: end + 16] + wrong + data[end + 20 :])
+    with pytest.raises(Invalid, match="archive cannot be"):
+        unpacked(tmp_path / "a.zip")
+
+
 def test_tar_without_its_end_is_refused(tmp_path: Path) -> None:
     whole = a_tar(tmp_path / "a.tar", [member("a"), member("b")]).read_bytes()
     (tmp_path / "a.tar").write_bytes(whole[: 2 * tarfile.BLOCKSIZE])
