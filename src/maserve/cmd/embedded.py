@@ -286,7 +286,9 @@ def tell_local_meaning(servers: ServerInformer, recorder: EventRecorder) -> None
 
     def handle(transition: Transition[v2.InferenceServer]) -> None:
         old, new = transition.old, transition.new
-        if new and not (old and old.metadata.generation == new.metadata.generation):
+        if new is None or new.status.observed_generation == new.metadata.generation:
+            return  # an earlier process has said it
+        if old is None or old.metadata.generation != new.metadata.generation:
             record_local_meaning(recorder, new)
 
     servers.subscribe(handle)

@@ -30,12 +30,13 @@ async def test_each_spec_is_told_once() -> None:
         settings=InformerSettings(),
     )
     tell_local_meaning(servers, recorder)
-    first, again, changed = (an_inference_server(clusters=("c1", "c2")) for _ in range(3))
-    for server in (first, again, changed):
+    first, again, changed, known = (an_inference_server(clusters=("c1", "c2")) for _ in range(4))
+    for server in (first, again, changed, known):
         server.spec.cluster_targets[0].kubernetes.host = "https://elsewhere"
     first.metadata.generation = again.metadata.generation = 1
     changed.metadata.generation = 2
-    for server in _versions(first, again, changed):
+    known.metadata.generation = known.status.observed_generation = 3
+    for server in _versions(first, again, changed, known):
         servers.observe(server)
     assert recorder.reasons == ["LocalClusters", "LocalClusters"]
     assert "cluster targets c1 are not used here" in recorder.events[0].message
