@@ -200,6 +200,19 @@ async def test_another_wish_mid_rollout_undoes_the_first_one(live: ControlRig) -
     assert deployment.metadata.annotations[ROLLOUT_COUNT] == "2"
 
 
+async def test_a_wish_taken_back_and_made_again_is_met(live: ControlRig) -> None:
+    live.world.slow["m2"] = 5.0
+    await wish(live, "m2")
+    await live.settle_deployment()
+    await wish(live, "m3")
+    await live.pass_deployment()
+    await wish(live, "m2")
+
+    await live.run_deployment(rounds=30)
+
+    await expect_live(live, "m2", COMPLETE)
+
+
 async def test_going_back_mid_rollout_never_touches_the_live_model(live: ControlRig) -> None:
     live.world.slow["m2"] = 30.0
     await wish(live, "m2")

@@ -32,6 +32,7 @@ _INVALID = v2.DEPLOYMENT_STAGE_INVALID
 _ROLLING_BACK = v2.DEPLOYMENT_STAGE_ROLLBACK_IN_PROGRESS
 _NOTHING_KNOWN = (_INVALID, v2.DEPLOYMENT_STAGE_CLEAN_UP_FAILED)
 """What is left of the candidate then, only a new rollout tells."""
+_UNDONE = (v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED)
 _AT_REST = (v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE)
 
 
@@ -173,7 +174,21 @@ def _is_new_desired(deployment: v2.Deployment) -> bool:
         return False
     if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
         return True
-    return status.stage in _NOTHING_KNOWN or _is_retry(deployment)
+    if status.stage in _NOTHING_KNOWN:
+        return True
+    return _is_wanted_again(deployment) or _is_retry(deployment)
+
+
+def _is_wanted_again(deployment: v2.Deployment) -> bool:
+    """Tell whether the candidate has not failed: its wish was taken back and is there again.
+
+    Also when that was seen before, and only the record of the new start was written.
+    """
+    annotations = deployment.metadata.annotations
+    was_taken_back = annotations.get(ROLLBACK_REASON, "") == DESIRED_CHANGED
+    is_begun = annotations.get(STARTED_FOR, "") != annotations.get(FINISHED_FOR, "")
+    is_undone = deployment.status.stage in _UNDONE and _has_candidate_to_undo(deployment)
+    return is_undone and (was_taken_back or is_begun)
 
 
 def _is_retry(deployment: v2.Deployment) -> bool:

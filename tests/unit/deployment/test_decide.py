@@ -404,6 +404,20 @@ def test_a_failed_model_is_not_tried_again_by_itself() -> None:
 
 
 @pytest.mark.parametrize("stage", [ROLLED_BACK, ROLLBACK_FAILED])
+def test_a_model_that_was_only_taken_back_is_rolled_out_when_it_is_wanted_again(
+    stage: "v2.DeploymentStage",
+) -> None:
+    deployment = a_deployment(desired="m2", candidate="m2", current="m1", stage=stage)
+    deployment.metadata.annotations[ROLLBACK_REASON] = DESIRED_CHANGED
+    crashed = clone(deployment)
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.ROLLOUT
+    crashed.metadata.CopyFrom(deployment.metadata)
+    assert decide(crashed, NOT_ASKED) is Lifecycle.ROLLOUT
+    assert crashed == deployment
+
+
+@pytest.mark.parametrize("stage", [ROLLED_BACK, ROLLBACK_FAILED])
 def test_a_user_can_ask_for_the_failed_model_again(stage: "v2.DeploymentStage") -> None:
     deployment = a_deployment(desired="m2", candidate="m2", current="m1", stage=stage)
     deployment.metadata.annotations[RETRY] = "please"
