@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from datetime import datetime
 
-from maserve.host.proc import Identity, started_at
+from maserve.host.proc import Identity, is_alive, started_at
 from maserve.host.program import Record
 
 
@@ -58,10 +58,13 @@ class Process:
         return started_at(self.identity)
 
     def watch(self) -> None:
-        """Begin to notice the end, on the running loop."""
+        """Begin to notice the end, on the running loop; that may be over already."""
         try:
             self._descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
+            self._note_exit()
+            return
+        if self._child is None and not is_alive(self.identity):  # the pid is somebody else's
             self._note_exit()
             return
         asyncio.get_running_loop().add_reader(self._descriptor, self._note_exit)

@@ -3,6 +3,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,16 @@ async def test_exit_of_an_adopted_program_is_noticed(tmp_path: Path) -> None:
         await second.settle("one")
 
     assert list((tmp_path / "processes").iterdir()) == []
+
+
+async def test_process_whose_pid_is_somebody_elses_by_now_has_ended(tmp_path: Path) -> None:
+    ours = find_identity(os.getpid())
+    assert ours is not None
+    record = Record(name="one", marker="m", digest="", log=tmp_path / "one.log")
+    process = Process(record, replace(ours, ticks=ours.ticks - 1), None)
+    process.watch()
+
+    assert process.exited.is_set()
 
 
 async def test_program_that_ended_while_away_is_not_adopted_and_its_children_are_killed(
