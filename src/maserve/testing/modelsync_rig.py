@@ -74,6 +74,7 @@ class RepositoryEngine:
     def __init__(self, repository: Path, clock: LoopClock) -> None:
         self._repository = repository
         self._clock = clock
+        self._life = 0
         self.down = False
         self.silent = False
         """Does what it is asked, but no answer of a load arrives."""
@@ -86,6 +87,7 @@ class RepositoryEngine:
         self.journal: list[tuple[float, str, str]] = []
 
     def restart(self) -> None:
+        self._life += 1
         self.contents.clear()
         self.failed.clear()
         self.moving.clear()
@@ -99,13 +101,13 @@ class RepositoryEngine:
         self._check_up()
         self.journal.append((self._clock.monotonic(), "load", model))
         self.moving[model] = EngineState.LOADING
-        await self._clock.sleep(self.load_s)
-        self.moving.pop(model, None)
-        self._check_up()
-        answer = self._loaded(model)
-        if self.silent:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[LoadAnswer | None] = loop.create_future()
+        loop.call_later(self.load_s, self._end_load, model, self._life, answer)
+        said = await answer
+        if said is None:
             raise Unavailable("connection lost")
-        return answer
+        return said
 
     async def unload(self, model: ModelName) -> None:
         self._check_up()
@@ -117,6 +119,15 @@ class RepositoryEngine:
 
     def calls(self, verb: str) -> list[str]:
         return [model for _, what, model in self.journal if what == verb]
+
+    def _end_load(self, model: str, life: int, answer: "asyncio.Future[LoadAnswer | None]") -> None:
+        """End a load, also one that nobody waits for any more; one of an earlier life is lost."""
+        is_alive = life == self._life
+        if is_alive:
+            self.moving.pop(model, None)
+        said = self._loaded(model) if is_alive and not self.down else None
+        if not answer.done():
+            answer.set_result(None if self.silent else said)
 
     def _loaded(self, model: str) -> LoadAnswer:
         folder = self._repository / model
