@@ -12,6 +12,7 @@ from maserve.host.files import (
     make_folder,
     remove_file,
     remove_tree,
+    signature_of,
     write_atomically,
     write_json,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "find_json",
     "find_bytes",
     "make_folder",
+    "signature_of",
     "remove_file",
     "remove_tree",
     "tail_log",

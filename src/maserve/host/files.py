@@ -59,6 +59,15 @@ def find_bytes(path: Path) -> bytes | None:
         raise Unavailable(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def signature_of(path: Path) -> tuple[int, ...]:
+    """Return what differs after every replacement of a file; nothing when it cannot be seen."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder with its parents; there already is success. Raises `Unavailable`."""
     try:

@@ -1,11 +1,10 @@
 """The model config as this process sees it: one JSON file that others replace."""
 
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from maserve.base.errors import Error
-from maserve.host.files import find_bytes
+from maserve.host.files import find_bytes, signature_of
 from maserve.modelconfig.types import Entry, parse_entries
 
 LIST_NAME = "model-list.json"
@@ -27,19 +26,15 @@ class ListFile:
 
     def signature(self) -> tuple[int, ...]:
         """Return something that differs after every replacement, a swapped link above included."""
-        try:
-            status = self._path.stat()
-            if stat.S_ISDIR(status.st_mode):
-                status = (self._path / LIST_NAME).stat()
-        except OSError:
-            return ()
-        return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+        return signature_of(self._find())
 
     def read(self) -> Reading:
-        path = self._path / LIST_NAME if self._path.is_dir() else self._path
         try:
-            data = find_bytes(path)
+            data = find_bytes(self._find())
             entries = None if data is None else parse_entries(data.decode("utf-8"))
         except (Error, UnicodeDecodeError) as error:
             return Reading(entries=None, problem=str(error))
         return Reading(entries=entries)
+
+    def _find(self) -> Path:
+        return self._path / LIST_NAME if self._path.is_dir() else self._path

@@ -173,7 +173,7 @@ class ModelSync:
         (the server is being deleted, a volume is remounted) must not take everything away.
         """
         memory = self._memory
-        reading = self._list_file.read()
+        signature, reading = self._list_file.signature(), self._list_file.read()
         problem, entries = reading.problem, reading.entries
         if entries is None and not problem:
             had = memory.list_seen or self._applied.contents() or self._repository.linked()
@@ -186,6 +186,7 @@ class ModelSync:
         memory.problem = problem
         if entries is None:
             return False
+        memory.note_list(signature)
         wanted = wanted_on(entries, self._settings.replica)
         for warning in sorted(frozenset(wanted.warnings) - memory.warnings):
             log.warning("odd entry in the model config", error=warning)
@@ -232,7 +233,7 @@ class ModelSync:
         """Write the status; a disk that has no room for it holds up nothing else."""
         memory = self._memory
         try:
-            self._status.store(rows, memory.problem)
+            self._status.store(rows, memory.problem, memory.list_signature)
         except Unavailable as error:
             if memory.status_written:
                 log.warning("status not written", error=str(error))

@@ -34,6 +34,7 @@ class Memory:
 
     wanted: Mapping[ModelName, Wanted] | None = None
     list_seen: bool = False
+    list_signature: tuple[int, ...] = ()
     problem: str = ""
     warnings: frozenset[str] = frozenset()
     engine_answered: bool = False
@@ -47,6 +48,20 @@ class Memory:
     unwanted_since: Mapping[ModelName, float] = field(default_factory=dict)
     start_judged: bool = False
     first_serving: frozenset[ModelName] | None = None
+
+    def note_list(self, signature: tuple[int, ...]) -> None:
+        """Give what failed for good another try with every new list.
+
+        An entry may have been taken out and put in again between two looks at it: that asks for the
+        model anew, and the last answer is not one to that.
+        """
+        if signature != self.list_signature:
+            self.failures = {
+                model: failure
+                for model, failure in self.failures.items()
+                if not failure.permanent or failure.content == FAILURE_CONTENT
+            }
+        self.list_signature = signature
 
     def note_fault(
         self, action: Action, fault: Fault, *, settings: SyncSettings, now: float

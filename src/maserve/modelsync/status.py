@@ -55,9 +55,10 @@ def build_status(
 
 
 class StatusFile:
-    """Writes `{"models": {name: {...}}, "problem": text}` when something changed, in one step.
+    """Writes `{"models": {name: {...}}, "problem": text, "list": [...]}` when something changed.
 
-    Progress alone is written at most once a second.
+    In one step. `list` is the signature of the model config that the rows are about. Progress alone
+    is written at most once a second.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -65,6 +66,7 @@ class StatusFile:
         self._clock = clock
         self._last: dict[ModelName, ModelStatus] = {}
         self._problem: str | None = None
+        self._list: tuple[int, ...] = ()
         self._written_s = 0.0
 
     def load(self) -> None:
@@ -82,16 +84,19 @@ class StatusFile:
             if status is not None:
                 self._last[ModelName(name)] = status
 
-    def store(self, rows: Mapping[ModelName, ModelStatus], problem: str) -> None:
-        """Write the rows if they differ. Raises `Unavailable` naming the file."""
+    def store(
+        self, rows: Mapping[ModelName, ModelStatus], problem: str, listed: tuple[int, ...]
+    ) -> None:
+        """Write the rows if something differs. Raises `Unavailable` naming the file."""
         kept = {model: self._dated(model, row) for model, row in rows.items()}
-        moved = _plain(kept) != _plain(self._last) or problem != self._problem
+        about = (problem, listed)
+        moved = _plain(kept) != _plain(self._last) or about != (self._problem, self._list)
         due = self._clock.monotonic() - self._written_s >= _PROGRESS_EVERY_S
         if not moved and not (due and kept != self._last):
             return
         models = {str(model): _render(row) for model, row in kept.items()}
-        write_json(self._path, {"models": models, "problem": problem})
-        self._last, self._problem = kept, problem
+        write_json(self._path, {"models": models, "problem": problem, "list": listed})
+        self._last, self._problem, self._list = kept, problem, listed
         self._written_s = self._clock.monotonic()
 
     def _dated(self, model: ModelName, row: ModelStatus) -> ModelStatus:

@@ -1,14 +1,13 @@
 """What model-sync says of a model, merged into what the engine's index says."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from maserve.backends import LoadState
 from maserve.backends.triton.local.syncstatus import (
-    SETTLES_S,
     SyncStatus,
     merge,
     parse_sync_status,
@@ -17,7 +16,7 @@ from maserve.backends.triton.local.syncstatus import (
 from maserve.base.keys import ModelName
 
 MODEL = ModelName("m1")
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LISTED = (1, 2, 3, 4)
 MIB = 1 << 20
 
 ABSENT = (LoadState.LOADING, "model not in repository")
@@ -31,20 +30,14 @@ STAND_IN = (
 
 def said(problem: str = "", **row: Any) -> SyncStatus:
     """Return the status of a model-sync that has one row, or none."""
-    models = {"m1": {"since": NOW.isoformat(), **row}} if row else {}
-    status = parse_sync_status(json.dumps({"models": models, "problem": problem}).encode())
+    value = {"models": {"m1": row} if row else {}, "problem": problem, "list": LISTED}
+    status = parse_sync_status(json.dumps(value).encode(), LISTED)
     assert status is not None
     return status
 
 
-def merged(
-    indexed: tuple[LoadState, str],
-    status: SyncStatus | None,
-    *,
-    changed: datetime | None = None,
-    now: datetime = NOW,
-) -> tuple[LoadState, str]:
-    return merge(indexed, status, MODEL, config_changed=changed, now=now)
+def merged(indexed: tuple[LoadState, str], status: SyncStatus | None) -> tuple[LoadState, str]:
+    return merge(indexed, status, MODEL)
 
 
 @pytest.mark.parametrize(
@@ -137,26 +130,24 @@ def test_without_a_file_the_index_is_all_there_is(indexed: tuple[LoadState, str]
     assert merged(indexed, None) == indexed
 
 
-def test_a_failure_from_before_the_last_change_of_the_config_waits_for_another_look() -> None:
+def test_a_failure_counts_once_the_config_as_it_is_was_read() -> None:
     status = said(state="VERIFY_FAILED", permanent=True, reason="it is empty")
-    changed = NOW + timedelta(seconds=60)
-    later = changed + timedelta(seconds=SETTLES_S)
+    before = replace(status, is_outdated=True)
 
-    assert merged(BROKEN, status, changed=changed, now=changed)[0] is LoadState.LOADING
-    assert merged(BROKEN, status, changed=changed, now=later)[0] is LoadState.FAILED
-
-
-def test_a_failure_counts_also_after_the_clock_went_back() -> None:
-    status = said(state="VERIFY_FAILED", permanent=True, reason="it is empty")
-    changed = NOW + timedelta(hours=1)
-
-    assert merged(BROKEN, status, changed=changed, now=NOW)[0] is LoadState.FAILED
+    assert merged(BROKEN, before) == (
+        LoadState.LOADING,
+        "model-sync has not read the changed model config yet",
+    )
+    assert merged(BROKEN, status) == (LoadState.FAILED, "it is empty")
 
 
-def test_a_failure_since_the_last_change_of_the_config_counts_at_once() -> None:
-    status = said(state="VERIFY_FAILED", permanent=True, reason="it is empty")
-
-    assert merged(ABSENT, status, changed=NOW, now=NOW)[0] is LoadState.FAILED
+def test_status_about_another_config_is_outdated() -> None:
+    data = json.dumps({"models": {}, "list": LISTED}).encode()
+    assert [
+        found.is_outdated
+        for listed in (LISTED, (1, 2, 3, 5), ())
+        if (found := parse_sync_status(data, listed)) is not None
+    ] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +164,7 @@ def test_the_engines_wrapper_is_taken_off(reason: str, plain: str | None) -> Non
 
 @pytest.mark.parametrize("data", [None, b"", b"{", b"[]", b"{}", b'{"models": []}'])
 def test_a_file_that_nobody_can_read_says_nothing(data: bytes | None) -> None:
-    assert parse_sync_status(data) is None
+    assert parse_sync_status(data, LISTED) is None
 
 
 def test_odd_values_in_a_row_are_passed_over() -> None:

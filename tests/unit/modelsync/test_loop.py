@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from maserve.base.errors import Denied, Invalid, Problem, Unavailable
+from maserve.host import signature_of
 from maserve.modelsync.lock import locked
 from maserve.testing.modelsync_rig import GRACE_S, SyncRig, a_rig, an_entry
 
@@ -335,6 +336,30 @@ async def test_folder_of_somebody_else_is_left_alone(rig: SyncRig) -> None:
     assert "by somebody else" in rig.status("m")["reason"]
     assert sorted(path.name for path in rig.settings.repository.iterdir()) == ["m", "other"]
     assert rig.engine.calls("unload") == []
+
+
+async def test_entry_that_was_out_between_two_looks_is_tried_anew(rig: SyncRig) -> None:
+    entry = an_entry("m", "s3://b/late")
+    rig.set_list(entry)
+    async with rig.running():
+        await rig.until(lambda: rig.state("m") == "DOWNLOAD_FAILED")
+        rig.source.put("s3://b/late")
+        rig.set_list()
+        rig.set_list(entry)
+        await rig.until(lambda: rig.state("m") == "LOADED", within_s=5)
+
+
+async def test_status_says_which_list_it_is_about(rig: SyncRig) -> None:
+    async with rig.running():
+        for entries in ([], [an_entry("m", M1)], []):
+            rig.set_list(*entries)
+            await rig.until(lambda: is_about_the_list(rig))
+
+
+def is_about_the_list(rig: SyncRig) -> bool:
+    path = rig.settings.status_file
+    told = json.loads(path.read_text())["list"] if path.exists() else None
+    return told == list(signature_of(rig.settings.model_config))
 
 
 async def test_load_call_without_an_answer_is_no_failure(rig: SyncRig) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
 from maserve.backends.triton.local.poller import IndexPoller, Snapshot
@@ -9,7 +10,7 @@ from maserve.backends.triton.local.readiness import Failures, Readiness, judge_m
 from maserve.backends.triton.local.syncstatus import SyncStatus, parse_sync_status
 from maserve.backends.triton.settings import ReadinessProbe
 from maserve.base.errors import Unavailable
-from maserve.host import HttpClient, find_bytes
+from maserve.host import HttpClient, find_bytes, signature_of
 
 
 class _Failed(Exception):
@@ -30,6 +31,7 @@ class Prober:
         *,
         http: HttpClient,
         paths: ReplicaPaths,
+        model_config: Path,
         was_ready: bool,
         on_verdict: Callable[[bool, str], Awaitable[None]],
     ) -> None:
@@ -39,6 +41,7 @@ class Prober:
         self._settings = parts.settings
         self._timing = parts.settings.readiness_timing()
         self._paths = paths
+        self._model_config = model_config
         self._on_verdict = on_verdict
         self._ready = was_ready
         self._failures = Failures()
@@ -136,7 +139,8 @@ class Prober:
 
     def _sync_status(self) -> SyncStatus | None:
         try:
-            return parse_sync_status(find_bytes(self._paths.sync_status))
+            said = find_bytes(self._paths.sync_status)
+            return parse_sync_status(said, signature_of(self._model_config))
         except Unavailable:
             return None
 

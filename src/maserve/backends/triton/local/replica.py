@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime
 
 import structlog
 
@@ -78,7 +77,6 @@ class LocalReplica:
         self._drain_asked = asyncio.Event()
         self._has_ports = asyncio.Event()
         self._pre_stop_s = parts.settings.drain.pre_stop_s
-        self._config_changed: datetime | None = None
         self._poller: IndexPoller | None = None
         self._probed = asyncio.Event()
         """Set while there is a poller."""
@@ -172,7 +170,6 @@ class LocalReplica:
 
     def invalidate(self) -> None:
         """Make readings of the index that have begun already too old."""
-        self._config_changed = self._parts.clock.now()
         if self._poller is not None:
             self._poller.invalidate()
 
@@ -232,6 +229,7 @@ class LocalReplica:
             self._parts,
             http=http,
             paths=self.paths,
+            model_config=self._parts.folder.model_config(self.record.cluster, self.record.key),
             was_ready=self.record.ready,
             on_verdict=self._note_ready,
         )
@@ -376,13 +374,7 @@ class LocalReplica:
         return snapshot
 
     def _model_state(self, snapshot: Snapshot, model: ModelName) -> tuple[LoadState, str]:
-        state, reason = merge(
-            model_state(snapshot.rows, model),
-            snapshot.sync,
-            model,
-            config_changed=self._config_changed,
-            now=self._parts.clock.now(),
-        )
+        state, reason = merge(model_state(snapshot.rows, model), snapshot.sync, model)
         stuck = state is LoadState.LOADING and self._sync.reason
         return state, f"{reason} (model-sync: {self._sync.reason})" if stuck else reason
 

@@ -7,15 +7,10 @@ will never be one, is only in the file that model-sync writes beside the replica
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from maserve.backends.types import LoadState
 from maserve.base.keys import ModelName
-
-SETTLES_S = 1.0
-"""After a change of the model config, what model-sync said before it may be about an earlier entry
-of the same model; it looks at the list many times within this."""
 
 _STAND_IN = "backend 'model-sync: "
 _STAND_IN_END = "', try specifying"
@@ -26,30 +21,36 @@ _Answer = tuple[LoadState, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRow:
-    """One model's row; `since` is when it came into this state, None if that cannot be read."""
+    """One model's row."""
 
     state: str
     reason: str = ""
     permanent: bool = False
     bytes_done: int = 0
     bytes_total: int = 0
-    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncStatus:
-    """The whole file. `problem` says why the model config cannot be read."""
+    """The whole file. `problem` says why the model config cannot be read.
+
+    `is_outdated`: it is about an earlier model config than the one that is there.
+    """
 
     rows: Mapping[ModelName, SyncRow] = field(default_factory=dict)
     problem: str = ""
+    is_outdated: bool = False
 
     def is_moving(self) -> bool:
         """Tell whether something is downloaded, loaded or unloaded."""
         return any(row.state in _MOVING for row in self.rows.values())
 
 
-def parse_sync_status(data: bytes | None) -> SyncStatus | None:
-    """Parse the file's content; None when there is none or nobody can read it."""
+def parse_sync_status(data: bytes | None, listed: tuple[int, ...]) -> SyncStatus | None:
+    """Parse the file's content; None when there is none or nobody can read it.
+
+    `listed` is the signature of the model config as it is now.
+    """
     try:
         value = json.loads(data) if data is not None else None
     except ValueError:
@@ -60,22 +61,20 @@ def parse_sync_status(data: bytes | None) -> SyncStatus | None:
     rows = {
         ModelName(name): _parse_row(row) for name, row in models.items() if isinstance(row, dict)
     }
-    return SyncStatus(rows=rows, problem=str(value.get("problem") or ""))
+    return SyncStatus(
+        rows=rows,
+        problem=str(value.get("problem") or ""),
+        is_outdated=value.get("list") != list(listed),
+    )
 
 
-def merge(
-    indexed: _Answer,
-    status: SyncStatus | None,
-    model: ModelName,
-    *,
-    config_changed: datetime | None,
-    now: datetime,
-) -> _Answer:
+def merge(indexed: _Answer, status: SyncStatus | None, model: ModelName) -> _Answer:
     """Return the state of a model with its reason, from the index's answer and the file.
 
     READY is the engine's word alone. A permanent failure is FAILED with its plain reason; what
     model-sync still works at is LOADING, also where the index shows an earlier failure. A failure
-    that is older than `config_changed` counts only once model-sync had time to look again.
+    counts once model-sync has read the model config as it is: before, it may be about an earlier
+    entry of the same model.
     """
     state, reason = indexed[0], plain_reason(indexed[1])
     if state is LoadState.READY or status is None:
@@ -84,8 +83,8 @@ def merge(
     if row is None:
         return _unseen(state, reason, status)
     if row.permanent and row.state in _FAILURES:
-        if _is_settling(row, config_changed, now):
-            return LoadState.LOADING, "the model config has just changed"
+        if status.is_outdated:
+            return LoadState.LOADING, "model-sync has not read the changed model config yet"
         return LoadState.FAILED, row.reason or reason
     return _progress(state, reason, row)
 
@@ -129,13 +128,6 @@ def _progress(state: LoadState, reason: str, row: SyncRow) -> _Answer:
             return state, reason
 
 
-def _is_settling(row: SyncRow, changed: datetime | None, now: datetime) -> bool:
-    if changed is None or (row.since is not None and row.since >= changed):
-        return False
-    # Apart in either direction: a clock that went back must not make this last.
-    return abs((now - changed).total_seconds()) < SETTLES_S
-
-
 def _amount(row: SyncRow) -> str:
     """Return `12 of 340 MiB`, or what is there when the whole is not known."""
     size, unit = next(
@@ -152,20 +144,11 @@ def _parse_row(row: Mapping[str, Any]) -> SyncRow:
         permanent=row.get("permanent") is True,
         bytes_done=_count(row.get("bytes_done")),
         bytes_total=_count(row.get("bytes_total")),
-        since=_find_instant(row.get("since")),
     )
 
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
-
-
-def _find_instant(value: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else None
 
 
 _MOVING = ("DOWNLOADING", "LOADING", "UNLOADING")
