@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maserve.deployment.decide import Gate, Lifecycle, decide
-from maserve.deployment.keys import RETRY, ROLLOUT_COUNT, candidate, current, is_cleanup
+from maserve.deployment.keys import (
+    ALERT_FIRED,
+    DESIRED_CHANGED,
+    RETRY,
+    ROLLBACK_REASON,
+    ROLLOUT_COUNT,
+    candidate,
+    current,
+    is_cleanup,
+)
 from maserve.resource.metadata import clone
 from maserve.testing.builders import a_deployment
 from maserve.wire import v2
@@ -26,6 +35,8 @@ def deployments(draw: st.DrawFn) -> v2.Deployment:
     deployment.spec.inference_server.name = draw(st.sampled_from(["is", "elsewhere"]))
     deployment.metadata.annotations.update(draw(st.sampled_from([{}, {RETRY: "a"}, {RETRY: "b"}])))
     deployment.metadata.annotations.update(draw(st.sampled_from([{}, {ROLLOUT_COUNT: "3"}])))
+    reason = st.sampled_from([ALERT_FIRED, DESIRED_CHANGED])
+    deployment.metadata.annotations.update({ROLLBACK_REASON: draw(reason)})
     return deployment
 
 

@@ -159,6 +159,18 @@ async def test_no_retrieve_of_any_actor_writes(live: ControlRig, deployment: v2.
     assert not deployment.status.conditions
 
 
+@pytest.mark.parametrize("current", ["m1", ""])
+async def test_a_rollback_begins_where_nothing_has_to_be_waited_for(
+    live: ControlRig, deployment: v2.Deployment, current: str
+) -> None:
+    deployment.status.current_revision.name = current
+    live.model_config.broken[SERVER, ClusterId("c1")] = Unavailable("cluster away")
+
+    chain = types_of(await live.plugin.rollback_plugin(deployment))
+
+    assert chain == ["RollbackComplete-c2", "RollbackComplete-c1", "RollbackComplete"]
+
+
 async def test_a_passed_gate_removes_the_last_reason(
     live: ControlRig, deployment: v2.Deployment
 ) -> None:
