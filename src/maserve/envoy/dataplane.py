@@ -275,13 +275,18 @@ class DataPlane:
         await self._ledger.save(state)
         await self._ledger.prepare()
         await self.process.start()
-        if not await self._ledger.catch_up() and not await self._has_gateway():
+        if await self._has_lost_gateway():
             await self.process.stop()
             raise taken(self._settings.gateway, self._settings.gateway_setting)
 
-    async def _has_gateway(self) -> bool:
-        """Tell whether Envoy could listen there: somebody may have come first since we looked."""
-        return GATEWAY_TABLE in await self._admin.listeners()
+    async def _has_lost_gateway(self) -> bool:
+        """Tell whether Envoy could not listen there: somebody may have come first since we looked.
+
+        Two can bind an address in the same moment and only one can listen: the other's Envoy takes
+        all that it is given and drops its listener.
+        """
+        has_answered = not await self._ledger.catch_up() or self._swapper.is_current()
+        return has_answered and GATEWAY_TABLE not in await self._admin.listeners()
 
     async def _check_gateway_free(self) -> None:
         await wait_address_free(
