@@ -222,10 +222,10 @@ async def test_large_request_within_the_limit_is_retried_on_another_replica(
     await set_replicas(rig, WEST, [])
     replicas["e1"].dies_on_request = True
     answers = [
-        await client.post(f"{rig.url}/infer", data=io.BytesIO(bytes(8 << 20))) for _ in range(4)
+        await client.post(f"{rig.url}/infer", data=io.BytesIO(bytes(8 << 20))) for _ in range(20)
     ]
-    assert [answer.status for answer in answers] == [200] * 4
-    assert replicas["e1"].seen
+    assert [answer.status for answer in answers] == [200] * 20
+    assert replicas["e1"].seen  # all but never spared in 20 tosses of a coin
 
 
 async def test_request_that_was_sent_slowly_meets_the_new_model_when_the_old_one_has_gone(
