@@ -15,9 +15,10 @@ from maserve.base.errors import Invalid
 from maserve.cli.app import build_app
 from maserve.cmd import main as program
 from maserve.cmd.settings import parse_settings
-from maserve.deployment import keys
+from maserve.deployment.keys import FINALIZER
 from maserve.inferenceserver import FINALIZER as SERVER_FINALIZER
 from maserve.inferenceserver import KNOWN_CLUSTERS
+from maserve.resource import annotations
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -145,10 +146,10 @@ def test_every_condition_and_reason_is_explained() -> None:
 
 
 def test_every_annotation_and_finalizer_is_in_the_reference() -> None:
-    values = {value for name, value in vars(keys).items() if name.isupper()}
+    values = {value for name, value in vars(annotations).items() if name.isupper()}
     spelled = {value for value in values if isinstance(value, str) and "." in value}
     text = read("docs/reference/annotations.md")
-    wanted = spelled | {SERVER_FINALIZER, KNOWN_CLUSTERS}
+    wanted = spelled | {FINALIZER, SERVER_FINALIZER, KNOWN_CLUSTERS}
     assert {value for value in wanted if value not in text} == set()
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from maserve.conditions import find_condition
-from maserve.deployment.keys import RETRY
 from maserve.host.http import HttpClient
+from maserve.resource.annotations import RETRY
 from maserve.testing.live_story import (
     DEPLOYMENT,
     NAMESPACE,

@@ -248,7 +248,7 @@ async def test_request_that_was_sent_slowly_meets_the_new_model_when_the_old_one
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         while not is_so():  # noqa: ASYNC110 - a stub announces nothing
             await asyncio.sleep(0.01)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from maserve.deployment.keys import ROLLOUT_COUNT
+from maserve.resource.annotations import ROLLOUT_COUNT
 from maserve.testing.live_story import Story, a_story, is_complete, is_true, is_working_on
 from maserve.wire import v2
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from maserve.deployment.keys import ROLLOUT_COUNT
+from maserve.resource.annotations import ROLLOUT_COUNT
 from maserve.testing.live import kill_process
 from maserve.testing.live_story import (
     DEPLOYMENT,

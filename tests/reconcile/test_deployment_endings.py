@@ -6,10 +6,15 @@ import pytest
 
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
-from maserve.deployment.keys import BACKEND_TYPE, PLACED_ON, TARGET_CLUSTERS, current
+from maserve.deployment.keys import current
 from maserve.deployment.noop import register_noop_plugins
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.modelconfig import Phase
+from maserve.resource.annotations import (
+    BACKEND_TYPE,
+    PLACED_ON,
+    TARGET_CLUSTERS,
+)
 from maserve.runtime import After, Done
 from maserve.testing.builders import DEPLOYMENT, SERVER, a_deployment, a_model, a_target
 from maserve.testing.control_rig import ControlRig

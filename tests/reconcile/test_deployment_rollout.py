@@ -6,14 +6,16 @@ from maserve.base.errors import Conflict, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.deployment import FINALIZER
 from maserve.deployment.keys import (
-    HEALTH_GATE_REASON,
-    RETRY,
-    ROLLBACK_REASON,
-    ROLLOUT_COUNT,
     candidate,
     current,
 )
 from maserve.modelconfig import Phase
+from maserve.resource.annotations import (
+    HEALTH_GATE_REASON,
+    RETRY,
+    ROLLBACK_REASON,
+    ROLLOUT_COUNT,
+)
 from maserve.runtime import After, Again, Done, Stop
 from maserve.testing.builders import DEPLOYMENT, SERVER, a_deployment, a_model
 from maserve.testing.control_rig import ControlRig

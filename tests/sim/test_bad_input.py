@@ -7,8 +7,8 @@ import pytest
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId
 from maserve.conditions import find_condition
-from maserve.deployment.keys import RETRY
 from maserve.deployment.stock import RolloutSettings
+from maserve.resource.annotations import RETRY
 from maserve.testing.builders import a_deployment, a_model, an_inference_server
 from maserve.testing.simulation import Simulation
 from maserve.testing.stories import (

@@ -4,7 +4,7 @@ import pytest
 
 from maserve.base.errors import Conflict
 from maserve.base.keys import ClusterId, Key
-from maserve.deployment.keys import PLACED_ON
+from maserve.resource.annotations import PLACED_ON
 from maserve.testing.builders import an_inference_server
 from maserve.testing.invariants import discovery_rules, traffic_rules
 from maserve.testing.simulation import Simulation

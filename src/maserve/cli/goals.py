@@ -13,6 +13,7 @@ from maserve.cli.fields import (
     why,
 )
 from maserve.resource import Kind, Resource
+from maserve.resource.annotations import FINISHED_FOR, PLACED_ON, RETRY
 from maserve.wire import v2
 
 _FIELD = "--for"
@@ -32,10 +33,6 @@ _LAST_CONDITIONS = {
     "cleanupcomplete": "CLEAN_UP_COMPLETE",
 }
 """The last conditions are never seen TRUE: all are cleared with the step to the stage they make."""
-
-_RETRY = "deployment.michelangelo.ai/retry"
-_FINISHED_FOR = "deployment.michelangelo.ai/rollout-finished-for"
-_PLACED_ON = "deployment.michelangelo.ai/inference-server"
 
 
 class Aspect(StrEnum):
@@ -151,14 +148,14 @@ def _has_condition(goal: Goal, resource: Resource) -> bool:
 
 def _is_moving(deployment: v2.Deployment) -> bool:
     """Tell whether it is still placed on another server than the one it should be on."""
-    placed = deployment.metadata.annotations.get(_PLACED_ON, "")
+    placed = deployment.metadata.annotations.get(PLACED_ON, "")
     return placed not in ("", deployment.spec.inference_server.name)
 
 
 def _is_retry_waiting(deployment: v2.Deployment) -> bool:
     """Tell whether a failed revision is asked for again and that has not ended yet."""
-    asked = deployment.metadata.annotations.get(_RETRY, "")
-    finished = deployment.metadata.annotations.get(_FINISHED_FOR, "")
+    asked = deployment.metadata.annotations.get(RETRY, "")
+    finished = deployment.metadata.annotations.get(FINISHED_FOR, "")
     stage, status = status_value(deployment, "stage"), deployment.status
     is_undone = status.candidate_revision != status.current_revision or stage == "ROLLBACK_FAILED"
     failed = stage in _FAILED and is_undone

@@ -5,7 +5,10 @@ so.
 """
 
 from maserve.deployment.controller import DeploymentController
-from maserve.deployment.keys import FINALIZER, server_name
+from maserve.deployment.keys import (
+    FINALIZER,
+    server_name,
+)
 from maserve.deployment.plugin import (
     Conditions,
     ObservabilityContext,

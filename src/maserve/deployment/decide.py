@@ -9,14 +9,7 @@ from enum import StrEnum
 from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
-    FINISHED_FOR,
-    HEALTH_GATE_REASON,
-    PLACED_ON,
-    RETRY,
-    ROLLBACK_REASON,
-    ROLLOUT_COUNT,
     ROLLOUT_FAILED,
-    STARTED_FOR,
     candidate,
     current,
     desired,
@@ -24,6 +17,15 @@ from maserve.deployment.keys import (
     is_cleanup,
     is_terminal,
     same_revision,
+)
+from maserve.resource.annotations import (
+    FINISHED_FOR,
+    HEALTH_GATE_REASON,
+    PLACED_ON,
+    RETRY,
+    ROLLBACK_REASON,
+    ROLLOUT_COUNT,
+    STARTED_FOR,
 )
 from maserve.resource.metadata import is_deleting, set_annotation
 from maserve.wire import v2

@@ -1,48 +1,10 @@
-"""Annotations, finalizer.
-
-Stages and revisions of a Deployment, as spelled on the wire (behaviour 1.4).
-"""
+"""Finalizer, stages and revisions of a Deployment (behaviour 1.4)."""
 
 from maserve.base.keys import ModelName
+from maserve.resource.annotations import PLACED_ON
 from maserve.wire import api, v2
 
 FINALIZER = "deployments.michelangelo.uber.com/finalizer"
-
-ROLLOUT_COUNT = "deployment.rollout.count"
-"""`"0"` at the first rollout, one more for each later one."""
-
-ROLLBACK_REASON = "deployment.rollback.reason"
-"""Why the last rollback began; removed when a new rollout starts."""
-
-TARGET_CLUSTERS = "deployment.michelangelo.ai/target-clusters"
-"""The placement snapshot: JSON list of clusters in rollout order."""
-
-BACKEND_TYPE = "deployment.michelangelo.ai/backend-type"
-"""The backend's enum name at the time of placement."""
-
-PLACED_ON = "deployment.michelangelo.ai/inference-server"
-"""The InferenceServer that holds entries and routes of this Deployment.
-
-So that a move leaves nothing.
-"""
-
-PLACEMENT = (TARGET_CLUSTERS, BACKEND_TYPE, PLACED_ON)
-"""The annotations that record where something is placed."""
-
-HEALTH_GATE_REASON = "deployment.michelangelo.ai/health-gate-reason"
-"""Text of the last failed gate; removed when the gate passes."""
-
-STARTED_FOR = "deployment.michelangelo.ai/rollout-started-for"
-"""Which request started the rollout under way: makes counting rollouts repeatable after a crash."""
-
-FINISHED_FOR = "deployment.michelangelo.ai/rollout-finished-for"
-"""The request whose rollout has ended, well or not: only then is a retry text used up."""
-
-RETRY = "deployment.michelangelo.ai/retry"
-"""A user changes this to try the same desired revision again after a failure.
-
-Any new text counts.
-"""
 
 ALERT_FIRED = "Alert fired"
 DESIRED_CHANGED = "Desired model changed"

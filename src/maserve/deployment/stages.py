@@ -1,12 +1,12 @@
 """What entering a stage does to a Deployment (behaviour 5.4)."""
 
 from maserve.deployment.decide import Lifecycle
-from maserve.deployment.keys import (
+from maserve.deployment.keys import is_terminal
+from maserve.resource.annotations import (
     FINISHED_FOR,
     HEALTH_GATE_REASON,
     PLACEMENT,
     STARTED_FOR,
-    is_terminal,
 )
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 
 from maserve.base.keys import Key
-from maserve.deployment.keys import BACKEND_TYPE, PLACED_ON, TARGET_CLUSTERS
+from maserve.resource.annotations import (
+    BACKEND_TYPE,
+    PLACED_ON,
+    TARGET_CLUSTERS,
+)
 from maserve.resource.targets import render_targets
 from maserve.wire import api, v2
 

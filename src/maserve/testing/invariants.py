@@ -5,7 +5,11 @@ Each check returns what is wrong as sentences; an empty list means all is well.
 
 from maserve.backends import LoadState
 from maserve.base.keys import ClusterId, Key, ModelName
-from maserve.deployment.keys import current, is_cleanup, server_name
+from maserve.deployment.keys import (
+    current,
+    is_cleanup,
+    server_name,
+)
 from maserve.deployment.stock.placement import snapshot_of, still_wanted
 from maserve.modelconfig import Entry, Phase, find_entry
 from maserve.resource import names

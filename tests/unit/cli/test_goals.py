@@ -4,8 +4,12 @@ import pytest
 
 from maserve.base.errors import Invalid
 from maserve.cli.goals import dead_end, is_met, parse_goal
-from maserve.deployment.keys import FINISHED_FOR, PLACED_ON, RETRY
 from maserve.resource import get_kind
+from maserve.resource.annotations import (
+    FINISHED_FOR,
+    PLACED_ON,
+    RETRY,
+)
 from maserve.wire import api, meta, v2
 
 DEPLOYMENT = get_kind("deployment")

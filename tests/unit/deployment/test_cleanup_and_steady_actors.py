@@ -7,12 +7,15 @@ import pytest
 from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.conditions import FALSE, TRUE, UNKNOWN
-from maserve.deployment.keys import PLACEMENT, TARGET_CLUSTERS
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.placement import snapshot_of
 from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.modelconfig import Phase
+from maserve.resource.annotations import (
+    PLACEMENT,
+    TARGET_CLUSTERS,
+)
 from maserve.testing.builders import SERVER, a_deployment, a_model
 from maserve.testing.control_rig import ControlRig
 from maserve.testing.expect import act, expect_condition, look

@@ -8,16 +8,18 @@ from maserve.deployment.decide import Gate, Lifecycle, decide, needs_gate, rollo
 from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
+    ROLLOUT_FAILED,
+    candidate,
+)
+from maserve.deployment.stages import enter_stage
+from maserve.resource.annotations import (
     HEALTH_GATE_REASON,
     PLACED_ON,
     RETRY,
     ROLLBACK_REASON,
     ROLLOUT_COUNT,
-    ROLLOUT_FAILED,
     STARTED_FOR,
-    candidate,
 )
-from maserve.deployment.stages import enter_stage
 from maserve.resource.metadata import clone
 from maserve.testing.builders import a_condition, a_deployment, a_revision
 from maserve.wire import v2

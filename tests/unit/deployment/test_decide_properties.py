@@ -7,12 +7,14 @@ from maserve.deployment.decide import Gate, Lifecycle, decide
 from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
-    RETRY,
-    ROLLBACK_REASON,
-    ROLLOUT_COUNT,
     candidate,
     current,
     is_cleanup,
+)
+from maserve.resource.annotations import (
+    RETRY,
+    ROLLBACK_REASON,
+    ROLLOUT_COUNT,
 )
 from maserve.resource.metadata import clone
 from maserve.testing.builders import a_deployment

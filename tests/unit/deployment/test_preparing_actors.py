@@ -4,11 +4,11 @@ import pytest
 
 from maserve.base.errors import Unavailable
 from maserve.conditions import FALSE, TRUE, UNKNOWN, read_progress
-from maserve.deployment.keys import PLACED_ON
 from maserve.deployment.stock.placement import snapshot_of
 from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
 from maserve.deployment.stock.rollout.placement_prepared import PlacementPrepared
 from maserve.deployment.stock.rollout.validated import Validated
+from maserve.resource.annotations import PLACED_ON
 from maserve.testing.builders import a_deployment, a_model, an_inference_server
 from maserve.testing.control_rig import ControlRig
 from maserve.testing.expect import act, expect_condition, look

@@ -5,13 +5,6 @@ import pytest
 from maserve.conditions import FALSE, TRUE, UNKNOWN
 from maserve.deployment.decide import Lifecycle
 from maserve.deployment.keys import (
-    BACKEND_TYPE,
-    FINISHED_FOR,
-    HEALTH_GATE_REASON,
-    PLACED_ON,
-    PLACEMENT,
-    STARTED_FOR,
-    TARGET_CLUSTERS,
     has_moved,
     is_cleanup,
     is_terminal,
@@ -20,6 +13,15 @@ from maserve.deployment.keys import (
 )
 from maserve.deployment.stages import enter_stage, failed_stage
 from maserve.deployment.stock.stage import parse_stage
+from maserve.resource.annotations import (
+    BACKEND_TYPE,
+    FINISHED_FOR,
+    HEALTH_GATE_REASON,
+    PLACED_ON,
+    PLACEMENT,
+    STARTED_FOR,
+    TARGET_CLUSTERS,
+)
 from maserve.resource.metadata import clone
 from maserve.testing.builders import a_condition, a_deployment, a_revision
 from maserve.wire import api, v2

@@ -10,9 +10,12 @@ from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId
 from maserve.conditions import FALSE, TRUE, Plugin
 from maserve.deployment import ObservabilityContext, RequestContext
-from maserve.deployment.keys import HEALTH_GATE_REASON, ROLLBACK_REASON
 from maserve.deployment.stock import RolloutSettings, StockPlugin
 from maserve.modelconfig import Phase
+from maserve.resource.annotations import (
+    HEALTH_GATE_REASON,
+    ROLLBACK_REASON,
+)
 from maserve.testing.builders import SERVER, a_condition, a_deployment, a_model
 from maserve.testing.clock import FakeClock
 from maserve.testing.control_rig import ControlRig

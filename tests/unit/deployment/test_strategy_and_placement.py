@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maserve.deployment.keys import BACKEND_TYPE, PLACED_ON, TARGET_CLUSTERS
 from maserve.deployment.stock import RolloutSettings
 from maserve.deployment.stock.placement import (
     backend_type,
@@ -15,6 +14,11 @@ from maserve.deployment.stock.placement import (
     snapshot_of,
 )
 from maserve.deployment.stock.strategy import Pace, ignored_fields, pace_of
+from maserve.resource.annotations import (
+    BACKEND_TYPE,
+    PLACED_ON,
+    TARGET_CLUSTERS,
+)
 from maserve.resource.targets import parse_targets, render_targets
 from maserve.testing.builders import a_deployment, an_inference_server
 from maserve.wire import v2

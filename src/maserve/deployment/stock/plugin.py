@@ -9,9 +9,6 @@ from maserve.base.keys import Key, ModelName
 from maserve.conditions import ActorList, first_unmet
 from maserve.deployment.keys import (
     ALERT_FIRED,
-    HEALTH_GATE_REASON,
-    RETRY,
-    ROLLBACK_REASON,
     ROLLOUT_FAILED,
     candidate,
     current,
@@ -40,6 +37,11 @@ from maserve.deployment.stock.stage import parse_stage
 from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.deployment.stock.strategy import pace_of
 from maserve.gates import Answer
+from maserve.resource.annotations import (
+    HEALTH_GATE_REASON,
+    RETRY,
+    ROLLBACK_REASON,
+)
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 

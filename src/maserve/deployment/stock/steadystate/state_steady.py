@@ -6,13 +6,17 @@ in a rollout's order; what an earlier rollout left in a cluster that was away is
 
 from maserve.base.errors import Error
 from maserve.base.keys import Key, ModelName
-from maserve.deployment.keys import PLACEMENT, current, server_name
+from maserve.deployment.keys import (
+    current,
+    server_name,
+)
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.placement import record_placement, snapshot_of
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.serve import is_served, serve
 from maserve.deployment.stock.site import Site, Trouble, site_of
 from maserve.deployment.stock.step import Step
+from maserve.resource.annotations import PLACEMENT
 from maserve.wire import api, v2
 
 TYPE = "StateSteady"
