@@ -216,7 +216,7 @@ async def test_required_model_that_is_not_loaded_takes_the_replica_out(stage: St
     os.kill(stage.pids()[sync], signal.SIGSTOP)
     readiness = stage.folder.replicas(CLUSTER, KEY) / "triton-is1-c1-0" / "readiness.json"
     readiness.write_text(json.dumps({"required": ["m1", "m2"]}))
-    stage.backend.wake(KEY)
+    stage.backend.config_changed(KEY, CLUSTER)
 
     async def out() -> bool:
         return stage.endpoints.ports() == []

@@ -140,12 +140,6 @@ class LocalTritonBackend:
         if fleet is not None:
             fleet.invalidate()
 
-    def wake(self, server: Key) -> None:
-        """Look at the server's load states fast for a while, in every cluster."""
-        for (_, key), fleet in self._fleets.items():
-            if key == server:
-                fleet.hurry()
-
     async def _find_wish(self, server: v2.InferenceServer) -> Wish | ServerStatus:
         """Return what the resource asks for, or a status that says why nothing can run here."""
         try:

@@ -83,11 +83,6 @@ class Fleet:
         for replica in self._replicas.values():
             replica.invalidate()
 
-    def hurry(self) -> None:
-        """Look at load states fast for a while."""
-        for replica in self._replicas.values():
-            replica.hurry()
-
     async def run(self) -> None:
         """Keep the replicas as wished."""
         await run_until(self.finished, self._admission.run(), self._steer())

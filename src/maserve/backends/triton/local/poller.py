@@ -93,11 +93,6 @@ class IndexPoller:
         self._fast_until_s = self._clock.monotonic() + self._settings.fast_after_change_s
         self._wake.set()
 
-    def hurry(self) -> None:
-        """Look fast for a while."""
-        self._fast_until_s = self._clock.monotonic() + self._settings.fast_after_change_s
-        self._wake.set()
-
     async def fresh(self) -> Snapshot:
         """Return a reading begun after the last `invalidate` and not older than the slow period."""
         while True:

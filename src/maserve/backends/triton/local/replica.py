@@ -173,10 +173,6 @@ class LocalReplica:
         if self._poller is not None:
             self._poller.invalidate()
 
-    def hurry(self) -> None:
-        if self._poller is not None:
-            self._poller.hurry()
-
     async def run(self) -> None:
         """Keep both programs running; after `ask_drain` end them, remove everything and return."""
         await self._save(self.record)  # an engine that died while nobody looked is not ready
