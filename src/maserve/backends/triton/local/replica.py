@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import structlog
 
-from maserve.backends.triton.index import model_state
 from maserve.backends.triton.local.decide import Life, Standing
 from maserve.backends.triton.local.keeper import Keeper
+from maserve.backends.triton.local.loads import ReplicaLoads
 from maserve.backends.triton.local.parts import LocalTritonParts, ReplicaPaths
-from maserve.backends.triton.local.poller import IndexPoller, Snapshot
 from maserve.backends.triton.local.probing import Prober
 from maserve.backends.triton.local.programs import (
     build_engine_program,
@@ -22,7 +21,6 @@ from maserve.backends.triton.local.programs import (
 )
 from maserve.backends.triton.local.sidecar import Sidecar
 from maserve.backends.triton.local.state import ReplicaRecord
-from maserve.backends.triton.local.syncstatus import merge
 from maserve.backends.types import LoadState, ReplicaLoad, ReplicaStatus
 from maserve.base.backoff import Backoff
 from maserve.base.errors import Unavailable
@@ -77,9 +75,7 @@ class LocalReplica:
         self._drain_asked = asyncio.Event()
         self._has_ports = asyncio.Event()
         self._pre_stop_s = parts.settings.drain.pre_stop_s
-        self._poller: IndexPoller | None = None
-        self._probed = asyncio.Event()
-        """Set while there is a poller."""
+        self._loads = ReplicaLoads(record.name, timeout_s=self._embedded.status_timeout_s)
         self._engine = Keeper(
             self._engine_name,
             supervisor=parts.supervisor,
@@ -154,7 +150,9 @@ class LocalReplica:
             return ReplicaLoad(
                 replica=self.name, running=False, state=LoadState.LOADING, reason=reason
             )
-        state, reason = self._model_state(await self._reading(), model)
+        state, reason = await self._loads.state(model)
+        if state is LoadState.LOADING:
+            reason = self._with_sync(reason)
         return ReplicaLoad(
             replica=self.name, running=True, state=state, reason=reason, started=started
         )
@@ -170,8 +168,7 @@ class LocalReplica:
 
     def invalidate(self) -> None:
         """Make readings of the index that have begun already too old."""
-        if self._poller is not None:
-            self._poller.invalidate()
+        self._loads.invalidate()
 
     async def run(self) -> None:
         """Keep both programs running; after `ask_drain` end them, remove everything and return."""
@@ -236,14 +233,12 @@ class LocalReplica:
             self._set_life(Life.FAILED)
             return problem
         self._set_life(Life.RUNNING)
-        self._poller = prober.poller
-        self._probed.set()
+        self._loads.open(prober.poller)
         return await prober.run()
 
     def _engine_exited(self) -> None:
         """Leave the endpoints in this moment; everything else about the end can wait."""
-        self._poller = None
-        self._probed.clear()
+        self._loads.close()
         if self._life is Life.RUNNING:
             self._life = Life.STARTING
         self.record = replace(self.record, ready=False)
@@ -355,25 +350,6 @@ class LocalReplica:
         except Unavailable as error:
             log.warning("replica state not saved", replica=self.name, error=str(error))
 
-    async def _reading(self) -> Snapshot:
-        """Return a fresh reading of the index; the first one after an adoption is waited for."""
-        try:
-            async with asyncio.timeout(self._embedded.status_timeout_s):
-                await self._probed.wait()
-                if self._poller is None:
-                    raise Unavailable(f"replica {self.name} has just ended")
-                snapshot = await self._poller.fresh()
-        except TimeoutError as error:
-            raise Unavailable(f"replica {self.name} does not say what it has loaded") from error
-        if snapshot.error:
-            raise Unavailable(f"replica {self.name}: {snapshot.error}")
-        return snapshot
-
-    def _model_state(self, snapshot: Snapshot, model: ModelName) -> tuple[LoadState, str]:
-        state, reason = merge(model_state(snapshot.rows, model), snapshot.sync, model)
-        stuck = state is LoadState.LOADING and self._sync.reason
-        return state, f"{reason} (model-sync: {self._sync.reason})" if stuck else reason
-
     def _set_life(self, life: Life) -> None:
         if self._life is not life:
             self._life = life
@@ -383,5 +359,8 @@ class LocalReplica:
     def _why(self) -> str:
         if self.record.draining:
             return "leaves"
-        reason = self._reason or f"replica is {self.life}"
+        return self._with_sync(self._reason or f"replica is {self.life}")
+
+    def _with_sync(self, reason: str) -> str:
+        """Add why model-sync does not run, if it does not."""
         return f"{reason} (model-sync: {self._sync.reason})" if self._sync.reason else reason
