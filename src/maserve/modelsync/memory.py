@@ -30,7 +30,7 @@ _LOAD_STATES = (ModelState.LOADING, ModelState.LOAD_FAILED)
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """Mutable, owned by the loop alone."""
+    """Mutable; the loop and its runner alone have it, on one event loop."""
 
     wanted: Mapping[ModelName, Wanted] | None = None
     list_seen: bool = False
