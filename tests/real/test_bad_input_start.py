@@ -6,19 +6,19 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from maserve.backends.triton.local import Command, Engine, EngineLaunch
-from maserve.base.errors import Unsupported
+from maserve.base.errors import Unavailable, Unsupported
 from maserve.base.keys import Key
 from maserve.base.tasks import run_until
 from maserve.client import Client
 from maserve.cmd.controllermgr import options
 from maserve.cmd.settings import Settings
-from maserve.cmd.up import serve_until
+from maserve.cmd.up import run_down, serve_until
 from maserve.cmd.wiring import Module
 from maserve.conditions import find_condition
 from maserve.host import DataFolder
@@ -200,6 +200,72 @@ async def test_everything_wrong_in_a_settings_file_is_named(up: Up, tmp_path: Pa
     assert not up.data.exists()
 
 
+def settings_of(up: Up) -> Settings:
+    return Settings(
+        data_dir=up.data,
+        api_address=up.addresses["api"],
+        gateway_address=up.addresses["gateway"],
+        metrics_address=up.addresses["metrics"],
+    )
+
+
+def taking(taken: socket.socket, address: str) -> Module:
+    """Return a module whose invoke takes an address that was free when the start looked."""
+
+    def take() -> None:
+        host, port = address.rsplit(":", 1)
+        taken.bind((host, int(port)))
+        taken.listen()
+
+    return Module(name="rival", invoke=(take,))
+
+
+def no_ear(_text: str) -> None:
+    """Listen to nothing that is told."""
+
+
+class OwnFaultError(Exception):
+    """What a module of somebody's own raises."""
+
+
+def fail() -> None:
+    raise OwnFaultError
+
+
+FAILING = Module(name="failing", invoke=(fail,))
+
+
+@pytest.mark.parametrize("name", ["api", "metrics"])
+async def test_an_address_that_is_taken_during_the_start_leaves_nothing(up: Up, name: str) -> None:
+    with socket.socket() as rival:
+        modules = (*options(), taking(rival, up.addresses[name]))
+        with pytest.raises(Unavailable, match=f"in use.*--{name}-address|--{name}-address.*in use"):
+            await serve_until(asyncio.Event(), settings_of(up), no_ear, modules)
+
+    assert list(up.data.glob("processes/*")) == []
+
+
+async def test_an_invoke_that_fails_leaves_nothing(up: Up) -> None:
+    with pytest.raises(OwnFaultError):
+        await serve_until(asyncio.Event(), settings_of(up), no_ear, (*options(), FAILING))
+
+    assert list(up.data.glob("processes/*")) == []
+
+
+async def test_a_failed_start_leaves_an_adopted_envoy_as_it_runs(up: Up) -> None:
+    settings = replace(settings_of(up), keep_running=True)
+    async with serving(settings, options()):
+        before = [path.read_bytes() for path in up.data.glob("processes/*")]
+
+    with pytest.raises(OwnFaultError):
+        await serve_until(asyncio.Event(), settings, no_ear, (*options(), FAILING))
+
+    assert [path.read_bytes() for path in up.data.glob("processes/*")] == before
+    assert len(before) == 1
+    await run_down(settings, no_ear)
+    assert list(up.data.glob("processes/*")) == []
+
+
 class MissingEngine:
     """What the wheel's engine says where the wheel is not installed."""
 
@@ -241,12 +307,7 @@ async def test_a_missing_triton_is_said_of_the_server_and_may_be_installed_later
     up: Up,
 ) -> None:
     up.data.mkdir()
-    settings = Settings(
-        data_dir=up.data,
-        api_address=up.addresses["api"],
-        gateway_address=up.addresses["gateway"],
-        metrics_address=up.addresses["metrics"],
-    )
+    settings = settings_of(up)
     no_wheel = (*options(), Module(name="no wheel", decorate=(without_wheel,)))
     async with serving(settings, no_wheel) as told, Client(settings.api_address) as client:
         await client.create(an_inference_server("is1", namespace="demo"))

@@ -35,7 +35,8 @@ async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None 
 
     Replicas and Envoy that an earlier process left on the data folder are adopted as they run. With
     `keep_running` they are left running at the end. Raises `Denied` when another process serves
-    the folder, `Invalid` or `Unavailable` for an address that cannot be used.
+    the folder, `Invalid` or `Unavailable` for an address that cannot be used. A start that fails
+    ends an Envoy that it has started itself, and leaves an adopted one alone.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -55,9 +56,10 @@ async def serve_until(
         async with _container(modules, settings, say) as container:
             # What cannot be used fails here, before anything is started or written.
             await container.get(Store)
-            await container.get(DataPlane)
-            write_json(home.settings_file, {_GATEWAY: settings.gateway_address})
-            await _serve(container, modules, settings, stop, say)
+            plane = await container.get(DataPlane)
+            async with _undone_if_it_fails(plane) as ready:
+                write_json(home.settings_file, {_GATEWAY: settings.gateway_address})
+                await _serve(container, modules, settings, say, ready=ready, stop=stop)
             if settings.keep_running:
                 say("replicas and gateway keep running; `maserve down` ends them")
             else:
@@ -144,10 +146,12 @@ async def _serve(
     container: AsyncContainer,
     modules: Sequence[Module],
     settings: Settings,
-    stop: asyncio.Event,
     say: Say,
+    *,
+    ready: asyncio.Event,
+    stop: asyncio.Event,
 ) -> None:
-    """Run the control plane until `stop`; the data plane runs on."""
+    """Run the control plane until `stop`; sets `ready` once it serves. The data plane runs on."""
     await invoke_all(container, modules)
     parts = await container.get(Parts)
     manager = Manager(
@@ -160,17 +164,33 @@ async def _serve(
     registry = await container.get(CollectorRegistry)
     with metrics_served(settings.metrics_address, registry):
         async with await container.get(ApiServer) as api:
-            ready = _announce(manager, settings, api, say)
-            await run_until(stop, manager.run(), api.serve(), ready)
+            listening = (
+                f"ready  api {api.address}  gateway http://{settings.gateway_address}  "
+                f"metrics http://{settings.metrics_address}/metrics  data {settings.data_dir}"
+            )
+
+            async def announce() -> None:
+                await manager.wait_leading()
+                ready.set()
+                say(listening)
+
+            await run_until(stop, manager.run(), api.serve(), announce())
             say("stopping")
 
 
-async def _announce(manager: Manager, settings: Settings, api: ApiServer, say: Say) -> None:
-    await manager.wait_leading()
-    say(
-        f"ready  api {api.address}  gateway http://{settings.gateway_address}  "
-        f"metrics http://{settings.metrics_address}/metrics  data {settings.data_dir}"
-    )
+@asynccontextmanager
+async def _undone_if_it_fails(plane: DataPlane) -> AsyncIterator[asyncio.Event]:
+    """End the Envoy that this start has started, should it fail before the event is set.
+
+    Nobody would look after it; one that was adopted answers requests and stays.
+    """
+    ready = asyncio.Event()
+    try:
+        yield ready
+    except BaseException:
+        if plane.has_started and not ready.is_set():
+            await plane.stop()
+        raise
 
 
 async def _end_data_plane(container: AsyncContainer, say: Say) -> None:

@@ -93,6 +93,7 @@ class DataPlane:
             can_watch=can_watch,
         )
         self._asked_for: set[ClusterId] = set()
+        self._has_started = False
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -115,6 +116,11 @@ class DataPlane:
     def gateway_address(self) -> tuple[str, int]:
         """Return where clients send their requests."""
         return self._settings.gateway.host, self._settings.gateway.port
+
+    @property
+    def has_started(self) -> bool:
+        """Tell whether entering has started an Envoy; False when it has adopted one."""
+        return self._has_started
 
     async def run(self) -> None:
         """Serve changes and keep Envoy running, until cancelled. Envoy itself runs on."""
@@ -275,9 +281,12 @@ class DataPlane:
         await self._ledger.save(state)
         await self._ledger.prepare()
         await self.process.start()
-        if await self._has_lost_gateway():
-            await self.process.stop()
-            raise taken(self._settings.gateway, self._settings.gateway_setting)
+        async with AsyncExitStack() as failed:
+            failed.push_async_callback(self.process.stop)
+            if await self._has_lost_gateway():
+                raise taken(self._settings.gateway, self._settings.gateway_setting)
+            failed.pop_all()
+        self._has_started = True
 
     async def _has_lost_gateway(self) -> bool:
         """Tell whether Envoy could not listen there: somebody may have come first since we looked.
