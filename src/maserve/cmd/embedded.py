@@ -1,33 +1,30 @@
 """The modules of the embedded mode: SQLite, real Triton and Envoy processes, files."""
 
-import os
 import random
-import sys
 from collections.abc import AsyncIterator
 
 from prometheus_client import CollectorRegistry
 
 from maserve.apiserver import ApiServer, ApiSettings, Extensions, Inspector, stock_extensions
-from maserve.artifacts import Artifacts, ArtifactUri
+from maserve.artifacts import Artifacts
 from maserve.backends import BackendRegistry
 from maserve.backends.triton import TritonSettings
 from maserve.backends.triton.local import (
-    Command,
     Engine,
     LocalTritonBackend,
     LocalTritonParts,
-    ModelSyncLaunch,
     TritonWheel,
     this_interpreter,
 )
 from maserve.base.clock import Clock, SystemClock
-from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key
 from maserve.cmd.addresses import parse_address
 from maserve.cmd.inspector import LocalInspector
+from maserve.cmd.modelsync_command import build_modelsync_command
 from maserve.cmd.parts import Parts, ServerChanged
 from maserve.cmd.serving import ServerInformer
 from maserve.cmd.settings import Settings
+from maserve.cmd.stored_artifacts import StoredArtifacts
 from maserve.cmd.transitions import Teller, TellingRecorder
 from maserve.cmd.wiring import Module
 from maserve.deployment.stock import ArtifactCheck, RolloutSettings
@@ -40,7 +37,6 @@ from maserve.host import (
     PortBook,
     Supervisor,
     Worker,
-    clean_environment,
 )
 from maserve.inferenceserver import record_local_meaning
 from maserve.modelconfig import ModelConfigProvider
@@ -54,17 +50,6 @@ from maserve.store.sqlite import SqliteStore
 from maserve.wire import v2
 
 DATABASE = "maserve.db"
-
-MODELSYNC_VARIABLES = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "TMPDIR",
-    "PYTHONPATH",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-)
-"""What model-sync inherits of our environment besides the storage variables."""
 
 
 def clock() -> Clock:
@@ -160,7 +145,7 @@ def triton_backend(
             clock=clock,
             settings=settings.triton,
             engine=engine,
-            modelsync=lambda launch: modelsync_command(settings, launch),
+            modelsync=lambda launch: build_modelsync_command(settings, launch),
             endpoints=plane,
             changed=changed,
             files=Worker("replica-files"),
@@ -202,21 +187,6 @@ def provider(plane: DataPlane) -> Provider:
 
 def publisher(plane: DataPlane) -> Publisher:
     return LocalPublisher(plane)
-
-
-class StoredArtifacts:
-    """Looks whether an artifact is there; what cannot be told is left to model-sync to say."""
-
-    def __init__(self, artifacts: Artifacts) -> None:
-        self._artifacts = artifacts
-
-    async def check(self, storage_path: str) -> None:
-        """See `ArtifactCheck.check`."""
-        uri = ArtifactUri.parse(storage_path, "spec.deployable_artifact_uri")
-        try:
-            await self._artifacts.check_exists(uri)
-        except (Denied, Unavailable):
-            return
 
 
 async def artifact_check(settings: Settings) -> AsyncIterator[ArtifactCheck]:
@@ -292,29 +262,6 @@ def tell_local_meaning(servers: ServerInformer, recorder: EventRecorder) -> None
             record_local_meaning(recorder, new)
 
     servers.subscribe(handle)
-
-
-def modelsync_command(settings: Settings, launch: ModelSyncLaunch) -> Command:
-    """Build the command line of the model-sync process beside one replica."""
-    argv = (
-        sys.executable,
-        "-m",
-        "maserve.cmd.modelsync",
-        f"--replica={launch.replica}",
-        f"--config={launch.config}",
-        f"--repository={launch.repository}",
-        f"--cache={launch.cache}",
-        f"--engine-url={launch.triton_url}",
-        f"--engine-grpc={launch.triton_grpc}",
-        f"--readiness={launch.readiness}",
-        f"--status-file={launch.status}",
-        f"--unload-grace={settings.model_sync.unload_grace_s:g}",
-        f"--load-timeout={settings.model_sync.load_timeout_s:g}",
-    )
-    return Command(
-        argv=argv,
-        env={**clean_environment(os.environ, MODELSYNC_VARIABLES), **settings.storage_variables},
-    )
 
 
 MACHINE = Module(
