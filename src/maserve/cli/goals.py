@@ -13,7 +13,7 @@ from maserve.cli.fields import (
     why,
 )
 from maserve.resource import Kind, Resource
-from maserve.resource.annotations import FINISHED_FOR, PLACED_ON, RETRY
+from maserve.resource.annotations import PLACED_ON, is_retry_new
 from maserve.wire import v2
 
 _FIELD = "--for"
@@ -154,12 +154,10 @@ def _is_moving(deployment: v2.Deployment) -> bool:
 
 def _is_retry_waiting(deployment: v2.Deployment) -> bool:
     """Tell whether a failed revision is asked for again and that has not ended yet."""
-    asked = deployment.metadata.annotations.get(RETRY, "")
-    finished = deployment.metadata.annotations.get(FINISHED_FOR, "")
     stage, status = status_value(deployment, "stage"), deployment.status
     is_undone = status.candidate_revision != status.current_revision or stage == "ROLLBACK_FAILED"
     failed = stage in _FAILED and is_undone
-    return bool(asked) and failed and not finished.endswith(f"+{asked}")
+    return failed and is_retry_new(deployment.metadata.annotations)
 
 
 def _is_over(goal: Goal, deployment: v2.Deployment) -> bool:

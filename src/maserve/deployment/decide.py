@@ -26,6 +26,7 @@ from maserve.resource.annotations import (
     ROLLBACK_REASON,
     ROLLOUT_COUNT,
     STARTED_FOR,
+    is_retry_new,
 )
 from maserve.resource.metadata import is_deleting, set_annotation
 from maserve.wire import v2
@@ -196,21 +197,24 @@ def _is_wanted_again(deployment: v2.Deployment) -> bool:
 def _is_retry(deployment: v2.Deployment) -> bool:
     """Tell whether a user asks again for the revision that failed."""
     status = deployment.status
-    annotations = deployment.metadata.annotations
-    asked = annotations.get(RETRY, "")
-    used_up = annotations.get(FINISHED_FOR, "").partition("+")[2]
     is_live = same_revision(status.candidate_revision, status.current_revision)
     failed = not is_live or status.stage not in _AT_REST
-    return bool(asked) and failed and asked != used_up
+    return failed and is_retry_new(deployment.metadata.annotations)
 
 
 def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
+    """Start anew, or rest where the current revision is wanted again after another was undone.
+
+    Where the undoing failed, or the stage was lost, nobody knows what is left: then the current
+    revision is rolled out again, which changes nothing that is in place already.
+    """
     status = deployment.status
     status.candidate_revision.CopyFrom(deployment.spec.desired_revision)
     set_annotation(deployment, ROLLBACK_REASON, None)
     is_live = same_revision(status.candidate_revision, status.current_revision)
     if is_live and status.stage in _AT_REST:
-        return _settle(deployment)
+        status.message = ""
+        return Lifecycle.STEADY
     request = rollout_request(deployment)
     if deployment.metadata.annotations.get(STARTED_FOR) != request:
         count = _next_count(deployment.metadata.annotations.get(ROLLOUT_COUNT))
@@ -220,16 +224,6 @@ def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
     status.message = ""
     del status.conditions[:]
     return Lifecycle.ROLLOUT
-
-
-def _settle(deployment: v2.Deployment) -> Lifecycle:
-    """Rest: the current revision is wanted again after another was tried and undone.
-
-    Where the undoing failed, or the stage was lost, nobody knows what is left: then the current
-    revision is rolled out again, which changes nothing that is in place already.
-    """
-    deployment.status.message = ""
-    return Lifecycle.STEADY
 
 
 def _next_count(text: str | None) -> str:

@@ -3,6 +3,8 @@
 Controllers and clients take their names from here.
 """
 
+from collections.abc import Mapping
+
 ROLLOUT_COUNT = "deployment.rollout.count"
 """`"0"` at the first rollout, one more for each later one."""
 
@@ -38,3 +40,12 @@ RETRY = "deployment.michelangelo.ai/retry"
 
 Any new text counts.
 """
+
+
+def is_retry_new(annotations: Mapping[str, str]) -> bool:
+    """Tell whether there is a retry text that no rollout which has ended was asked for with.
+
+    A request ends with `+` and that text, if there is one; nothing before has a `+`.
+    """
+    asked = annotations.get(RETRY, "")
+    return bool(asked) and asked != annotations.get(FINISHED_FOR, "").partition("+")[2]

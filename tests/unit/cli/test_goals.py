@@ -162,6 +162,7 @@ def test_a_retry_that_nobody_has_seen_yet_is_no_dead_end() -> None:
     goal = parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT)
     assert dead_end(goal, a_failed_rollout(retry="2", finished="/m1@1")) == ""
     assert dead_end(goal, a_failed_rollout(retry="2", finished="/m1@1+1")) == ""
+    assert dead_end(goal, a_failed_rollout(retry="2", finished="/m1@1+1+2")) == ""
     assert dead_end(goal, a_failed_rollout(retry="2", finished="/m1@1+2"))
 
 
