@@ -2,12 +2,10 @@
 
 import errno
 import os
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from ipaddress import ip_address
 
 from maserve.base.errors import Invalid, Problem, Unavailable
+from maserve.host import try_listen
 
 MAX_PORT = 65535
 
@@ -32,8 +30,7 @@ def settle_address(text: str, setting: str) -> str:
     """Return the address with its host as a number, and with a free port for port 0."""
     host, port = parse_address(text, setting)
     if port == 0:
-        with _listening(host, 0, setting) as probe:
-            port = probe.getsockname()[1]
+        port = check_free(host, 0, setting)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -47,26 +44,15 @@ def check_different(**settings: tuple[str, int]) -> None:
         known[address] = setting
 
 
-def check_free(host: str, port: int, setting: str) -> None:
-    """Raise `Unavailable` naming the setting when nobody could listen on the address now.
+def check_free(host: str, port: int, setting: str) -> int:
+    """Return the port, or raise `Unavailable` naming the setting when nobody could listen there.
 
     So that a start that must fail fails before anything was started. Port 0 is any free one.
     """
-    with _listening(host, port, setting):
-        return
-
-
-@contextmanager
-def _listening(host: str, port: int, setting: str) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-            probe.listen(1)
-        except OSError as error:
-            raise cannot_listen(f"{host}:{port}", setting, error) from error
-        yield probe
+    try:
+        return try_listen(host, port)
+    except OSError as error:
+        raise cannot_listen(f"{host}:{port}", setting, error) from error
 
 
 def cannot_listen(address: str, setting: str, error: OSError) -> Unavailable:

@@ -1,8 +1,6 @@
 """Where Envoy may listen: the clusters' ports, and whether an address is free."""
 
 import errno
-import ipaddress
-import socket
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -12,7 +10,7 @@ from maserve.base.clock import Clock
 from maserve.base.errors import Invalid, Problem
 from maserve.base.keys import ClusterId
 from maserve.envoy.types import LOOPBACK, Address
-from maserve.host import Worker
+from maserve.host import Worker, try_listen
 
 _LAST_MOMENT_S = 1.0
 """How long a killed Envoy may hold its sockets after it counts as ended."""
@@ -89,17 +87,13 @@ async def wait_address_free(
 
 def check_address_free(address: Address, setting: str) -> None:
     """Raise `Invalid` naming the address and its setting when nobody could listen there now."""
-    family = socket.AF_INET6 if ipaddress.ip_address(address.host).version == 6 else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address.host, address.port))
-            probe.listen(1)
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise taken(address, setting) from error
-            text = f"{address} fails: {error.strerror}; choose another one"
-            raise Invalid(Problem(setting, text)) from error
+    try:
+        try_listen(address.host, address.port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise taken(address, setting) from error
+        text = f"{address} fails: {error.strerror}; choose another one"
+        raise Invalid(Problem(setting, text)) from error
 
 
 def taken(address: Address, setting: str) -> Invalid:

@@ -18,7 +18,7 @@ from maserve.host.files import (
 )
 from maserve.host.http import Answer, HttpClient
 from maserve.host.logs import cap_log, log_size_bytes, lossy, read_log_from, tail_log
-from maserve.host.ports import LOOPBACK, PortBook
+from maserve.host.ports import LOOPBACK, PortBook, try_listen
 from maserve.host.proc import activity, memory_bytes
 from maserve.host.process import Exit, Process
 from maserve.host.program import Program
@@ -36,6 +36,7 @@ __all__ = [
     "Exit",
     "clean_environment",
     "PortBook",
+    "try_listen",
     "LOOPBACK",
     "HttpClient",
     "Answer",

@@ -8,6 +8,7 @@ import random
 import socket
 import threading
 from collections.abc import Iterable
+from ipaddress import ip_address
 from pathlib import Path
 
 from maserve.base.errors import Invalid, Problem, Unavailable
@@ -98,14 +99,24 @@ class PortBook:
 
 def is_free(port: int) -> bool:
     """Tell whether a program could listen on this loopback port now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    try:
+        try_listen(LOOPBACK, port)
+    except OSError:
+        return False
+    return True
+
+
+def try_listen(host: str, port: int) -> int:
+    """Listen on the address for a moment and return its port, which for port 0 is any free one.
+
+    `host` is an IP address. Raises `OSError` when nobody could listen there now.
+    """
+    family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-            probe.listen(1)
-        except OSError:
-            return False
-        return True
+        probe.bind((host, port))
+        probe.listen(1)
+        return int(probe.getsockname()[1])
 
 
 def _candidates(ephemeral: tuple[int, int]) -> list[int]:
