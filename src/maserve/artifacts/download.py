@@ -19,6 +19,7 @@ from maserve.artifacts.unpack import unpack
 from maserve.artifacts.uri import ArchiveKind, ArtifactUri
 from maserve.artifacts.worker import Cancel, CancelableWorker
 from maserve.base.errors import Error, Invalid, NotFound, Problem, Unavailable
+from maserve.host.files import make_folder
 
 
 class Artifacts:
@@ -73,7 +74,7 @@ class Artifacts:
         archive = into.with_name(f"{into.name}.archive")
         meter = _Meter(item.size_bytes, self._limits.max_bytes, uri, on_progress)
         try:
-            await self._worker.run(lambda _: _make_folder(into.parent))
+            await self._worker.run(lambda _: make_folder(into.parent))
             await self._worker.run(lambda _: _check_room(uri, item.size_bytes, into.parent))
             await tree.fetch(uri, item, archive, meter.add)
             meter.check_whole()
@@ -166,13 +167,6 @@ def _first(group: BaseExceptionGroup[Error]) -> Error:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"cannot make {path}: {error.strerror or error}") from error
-
-
 def _check_room(uri: ArtifactUri, size_bytes: int, folder: Path) -> None:
     """Refuse to begin what cannot fit: a disk that is filled hurts all who write to it."""
     free = shutil.disk_usage(folder).free
@@ -183,4 +177,4 @@ def _check_room(uri: ArtifactUri, size_bytes: int, folder: Path) -> None:
 
 def _make_folders(into: Path, items: tuple[Item, ...]) -> None:
     for folder in sorted({into.joinpath(*item.path.parts).parent for item in items} | {into}):
-        _make_folder(folder)
+        make_folder(folder)
