@@ -3,7 +3,6 @@
 Invariant: a step is taken only after Envoy has acknowledged the one before.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Protocol
 from maserve.base.clock import Clock
 from maserve.base.errors import Unavailable
 from maserve.envoy.admin import Admin
+from maserve.envoy.files import read_snapshot, remove_files, write_files
 from maserve.envoy.layout import Layout
-from maserve.envoy.manifest import Resource, build_address
+from maserve.envoy.manifest import build_address
 from maserve.envoy.render import Renderer
 from maserve.envoy.snapshot import DiscoveryFile, Snapshot, steps
 from maserve.envoy.types import Address
@@ -73,7 +73,7 @@ class Swapper:
 
     async def load(self) -> None:
         """Learn what is on disk, which is what an adopted Envoy runs."""
-        self._on_disk = await self._worker.call(_read_snapshot, self._layout)
+        self._on_disk = await self._worker.call(read_snapshot, self._layout)
         self._written = await self._worker.call(self._read_versions)
 
     def has_listener_at(self, address: Address) -> bool:
@@ -154,7 +154,7 @@ class Swapper:
         for file in changed:
             self._refused.pop(file.scope, None)
             self._versions.pop(file.scope, None)
-        await self._worker.call(_write_files, changed)
+        await self._worker.call(write_files, changed)
         self._written.update({file.path: file.version for file in changed})
 
     async def _acknowledge(
@@ -195,7 +195,7 @@ class Swapper:
 
     async def _remove_others(self, listed: Sequence[DiscoveryFile]) -> None:
         kept = frozenset(file.path for file in listed)
-        for path in await self._worker.call(_remove_files, self._layout, kept):
+        for path in await self._worker.call(remove_files, self._layout, kept):
             self._written.pop(path, None)
 
     def _read_versions(self) -> dict[Path, str]:
@@ -225,57 +225,6 @@ class Swapper:
         is_refused = self._refused.get(file.scope) == file.version
         is_known = is_refused or self._known().get(file.scope) == file.version
         return not self._is_new(file) and not is_known
-
-
-def _write_files(changed: Sequence[DiscoveryFile]) -> None:
-    """Replace each file by a rename, which is what Envoy watches for.
-
-    Not synced to disk: the state file is, and everything here is rendered from it at start.
-    """
-    for file in changed:
-        temporary = file.path.with_name(f".{file.path.name}.tmp")
-        try:
-            file.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(file.text)
-            temporary.replace(file.path)
-        except OSError as error:
-            raise Unavailable(f"cannot write {file.path}: {error.strerror or error}") from error
-
-
-def _remove_files(layout: Layout, kept: frozenset[Path]) -> list[Path]:
-    folders = (layout.endpoints("x").parent, layout.routes("x").parent)
-    found = [path for folder in folders for path in folder.glob("*.json") if path not in kept]
-    for path in found:
-        path.unlink(missing_ok=True)
-    return found
-
-
-def _read_snapshot(layout: Layout) -> Snapshot:
-    """Read what is on disk; a file that cannot be read counts as absent and is written anew."""
-    clusters = _read_resources(layout.clusters)
-    listeners = _read_resources(layout.listeners)
-    return Snapshot(
-        clusters={row["name"]: row for row in clusters},
-        endpoints={
-            row["name"]: found[0]
-            for row in clusters
-            if (found := _read_resources(layout.endpoints(row["name"])))
-        },
-        routes={
-            row["name"]: found[0]
-            for row in listeners
-            if (found := _read_resources(layout.routes(row["name"])))
-        },
-        listeners={row["name"]: row for row in listeners},
-    )
-
-
-def _read_resources(path: Path) -> list[Resource]:
-    try:
-        rows = json.loads(path.read_text())["resources"]
-        return list(rows)
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
 
 
 def _read_reason(log: Path, offset: int) -> str:
