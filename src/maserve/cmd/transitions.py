@@ -6,6 +6,9 @@ from maserve.base.keys import Key
 from maserve.resource import Resource, key_of, kind_of
 from maserve.runtime import EventRecorder
 
+REMEMBERED = 1000
+"""Of so many objects it is known what they said last: names come and go for as long as we run."""
+
 Say = Callable[[str], None]
 """Prints one line for a person."""
 
@@ -36,6 +39,9 @@ class TellingRecorder:
     def _tell(self, resource: Resource, reason: str, message: str) -> None:
         kind, key = kind_of(resource).name, key_of(resource)
         text = f"{reason}: {' '.join(message.split())}"
-        if self._last.get((kind, key)) != text:
-            self._last[kind, key] = text
+        known = self._last.pop((kind, key), None)
+        self._last[kind, key] = text
+        if len(self._last) > REMEMBERED:
+            del self._last[next(iter(self._last))]
+        if known != text:
             self._teller.say(f"{kind} {key}: {text}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from maserve.cmd.transitions import Teller, TellingRecorder
+from maserve.cmd.transitions import REMEMBERED, Teller, TellingRecorder
 from maserve.resource import Resource
 from maserve.testing.builders import a_deployment, an_inference_server
 from maserve.testing.recorder import FakeRecorder
@@ -39,3 +39,18 @@ def test_what_an_object_said_last_is_not_told_again() -> None:
         telling.warning(a_deployment(), "ReconciliationError", text)
 
     assert [line.rpartition(": ")[2] for line in told] == ["no disk", "no room", "no disk"]
+
+
+def test_only_so_many_objects_are_remembered() -> None:
+    told: list[str] = []
+    telling = TellingRecorder(FakeRecorder(), Teller(told.append))
+    kept, *others = (a_deployment(f"d{number}") for number in range(REMEMBERED + 1))
+
+    telling.normal(kept, "StageChange", "from A to B")
+    for other in others:
+        telling.normal(other, "StageChange", "from A to B")
+        telling.normal(kept, "StageChange", "from A to B")
+    assert len(told) == REMEMBERED + 1  # the one that goes on speaking stays known
+
+    telling.normal(others[0], "StageChange", "from A to B")
+    assert len(told) == REMEMBERED + 2
