@@ -4,7 +4,7 @@ Exit codes: 0 done; 1 refused, failed or out of reach; 2 the wait took too long 
 last state) or the command line itself is wrong; 130 interrupted.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,37 +22,40 @@ from maserve.cli.options import (
     DEFAULT_GATEWAY_ADDRESS,
     DEFAULT_TIMEOUT,
     ApiAddress,
+    DeploymentName,
+    Files,
     GatewayAddress,
+    InferenceServerName,
+    KindWord,
+    MaybeName,
+    Name,
     Namespace,
     Timeout,
-    check_not_empty,
 )
 from maserve.cli.outside import system_outside
 from maserve.cli.predict import predict, read_request
 from maserve.cli.screen import Screen
 from maserve.cli.session import CommandError, Exit, Session, of_command_line, session_of
 from maserve.cli.wait import Wait, wait_for
-from maserve.resource import Kind as KnownKind
-from maserve.resource import Resource, decode, get_kind
+from maserve.resource import Kind, Resource, decode, get_kind
 from maserve.wire import ext
 
-Kind = Annotated[
-    str, typer.Argument(metavar="KIND", help="Such as Deployment, inference_server or models.")
-]
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The object's name.", callback=check_not_empty)
-]
-MaybeName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The object's name; all when it is left out.")
-]
-Files = Annotated[
-    list[str],
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        Screen().out(f"maserve {maserve.__version__}")
+        raise typer.Exit
+
+
+ShowVersion = Annotated[
+    bool,
     typer.Option(
-        "--filename", "-f", metavar="FILE|DIR|-", help="Manifests; `-` is stdin. May be repeated."
+        "--version",
+        is_eager=True,
+        callback=_print_version,
+        help="Show the version and exit.",
     ),
 ]
-
-_DEFAULT_TIMEOUT: Any = DEFAULT_TIMEOUT
 
 
 def build_app() -> typer.Typer:
@@ -73,19 +76,7 @@ def build_app_over(outside: Outside) -> typer.Typer:
     )
 
     @app.callback()
-    def begin(
-        context: typer.Context,
-        *,
-        version: Annotated[
-            bool,
-            typer.Option(
-                "--version",
-                is_eager=True,
-                callback=_print_version,
-                help="Show the version and exit.",
-            ),
-        ] = False,
-    ) -> None:
+    def begin(context: typer.Context, *, version: ShowVersion = False) -> None:
         del version
         context.obj = Session(outside=outside, screen=Screen())
 
@@ -103,15 +94,9 @@ def build_app_over(outside: Outside) -> typer.Typer:
     return app
 
 
-def _known(word: str) -> KnownKind:
+def _known(word: str) -> Kind:
     with of_command_line():
         return get_kind(word)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        Screen().out(f"maserve {maserve.__version__}")
-        raise typer.Exit
 
 
 def _apply(
@@ -141,7 +126,7 @@ def _apply(
 
 def _get(
     context: typer.Context,
-    kind: Kind,
+    kind: KindWord,
     name: MaybeName = "",
     *,
     namespace: Namespace = "default",
@@ -175,7 +160,7 @@ def _get(
 
 def _describe(
     context: typer.Context,
-    kind: Kind,
+    kind: KindWord,
     name: Name,
     *,
     namespace: Namespace = "default",
@@ -206,7 +191,7 @@ def _delete(
     filename: Files = [],  # noqa: B006 - typer copies it
     namespace: Namespace = "default",
     wait: Annotated[bool, typer.Option(help="Wait until the object is gone.")] = True,
-    timeout: Timeout = _DEFAULT_TIMEOUT,
+    timeout: Timeout = DEFAULT_TIMEOUT,
     ignore_not_found: Annotated[
         bool, typer.Option("--ignore-not-found", help="A missing object is no error.")
     ] = False,
@@ -233,7 +218,7 @@ def _delete(
 
 def _wait(
     context: typer.Context,
-    kind: Kind,
+    kind: KindWord,
     name: Name,
     *,
     goal: Annotated[
@@ -243,7 +228,7 @@ def _wait(
         ),
     ],
     namespace: Namespace = "default",
-    timeout: Timeout = _DEFAULT_TIMEOUT,
+    timeout: Timeout = DEFAULT_TIMEOUT,
     api_address: ApiAddress = DEFAULT_API_ADDRESS,
 ) -> None:
     """Wait until an object is where it should be.
@@ -268,12 +253,7 @@ def _wait(
 
 def _predict(
     context: typer.Context,
-    deployment: Annotated[
-        str,
-        typer.Argument(
-            metavar="DEPLOYMENT", help="The Deployment's name.", callback=check_not_empty
-        ),
-    ],
+    deployment: DeploymentName,
     *,
     filename: Annotated[
         str, typer.Option("--filename", "-f", metavar="FILE|-", help="A KServe-v2 request as JSON.")
@@ -295,12 +275,7 @@ def _predict(
 
 def _logs(
     context: typer.Context,
-    inference_server: Annotated[
-        str,
-        typer.Argument(
-            metavar="INFERENCE_SERVER", help="The InferenceServer's name.", callback=check_not_empty
-        ),
-    ],
+    inference_server: InferenceServerName,
     *,
     namespace: Namespace = "default",
     cluster: Annotated[str, typer.Option(help="Only this cluster.")] = "",

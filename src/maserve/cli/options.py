@@ -1,7 +1,7 @@
-"""The options that several commands share."""
+"""The arguments and options of the commands, and what is refused of them at once."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,18 +12,24 @@ from maserve.cli.api import DEFAULT_API_ADDRESS, DEFAULT_GATEWAY_ADDRESS
 __all__ = [
     "DEFAULT_API_ADDRESS",
     "DEFAULT_GATEWAY_ADDRESS",
+    "DEFAULT_TIMEOUT",
     "ApiAddress",
+    "DeploymentName",
+    "Files",
     "GatewayAddress",
+    "InferenceServerName",
+    "KindWord",
+    "MaybeName",
+    "Name",
     "Namespace",
     "Timeout",
-    "DEFAULT_TIMEOUT",
-    "check_not_empty",
 ]
 
-DEFAULT_TIMEOUT = "5m"
+DEFAULT_TIMEOUT: Any = "5m"
+"""Of an option that is a number of seconds: typer parses it as if it had been typed."""
 
 
-def check_not_empty(text: str) -> str:
+def _check_not_empty(text: str) -> str:
     """Refuse an empty name, such as that of an unset variable: a watch would take it for all."""
     if not text:
         raise typer.BadParameter("cannot be empty")
@@ -45,6 +51,37 @@ def _check_api_address(text: str) -> str:
     what = "HOST:PORT, such as 127.0.0.1:15566, or unix:PATH"
     raise typer.BadParameter(f"must be {what}, not {text!r}")
 
+
+KindWord = Annotated[
+    str, typer.Argument(metavar="KIND", help="Such as Deployment, inference_server or models.")
+]
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The object's name.", callback=_check_not_empty)
+]
+
+MaybeName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The object's name; all when it is left out.")
+]
+
+DeploymentName = Annotated[
+    str,
+    typer.Argument(metavar="DEPLOYMENT", help="The Deployment's name.", callback=_check_not_empty),
+]
+
+InferenceServerName = Annotated[
+    str,
+    typer.Argument(
+        metavar="INFERENCE_SERVER", help="The InferenceServer's name.", callback=_check_not_empty
+    ),
+]
+
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "--filename", "-f", metavar="FILE|DIR|-", help="Manifests; `-` is stdin. May be repeated."
+    ),
+]
 
 ApiAddress = Annotated[
     str,
@@ -85,4 +122,4 @@ Timeout = Annotated[
     float,
     typer.Option(parser=_seconds, metavar="DURATION", help="How long to wait, such as 90s or 5m."),
 ]
-"""Seconds; give it the default `DEFAULT_TIMEOUT`, which typer parses as if it had been typed."""
+"""Seconds; its default is `DEFAULT_TIMEOUT`."""
