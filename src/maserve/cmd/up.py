@@ -29,6 +29,17 @@ from maserve.store import Store
 
 _GATEWAY = "gatewayAddress"
 
+_NEEDED = (
+    Store,
+    DataPlane,
+    Supervisor,
+    LocalTritonBackend,
+    Parts,
+    CollectorRegistry,
+    ApiServer,
+)
+"""What a list of modules must provide for `maserve up`, besides what its own functions ask for."""
+
 
 async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None = None) -> None:
     """Serve until SIGINT or SIGTERM, then stop gracefully.
@@ -42,7 +53,7 @@ async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await serve_until(stop, settings, say, modules or options())
+    await serve_until(stop, settings, say, options() if modules is None else modules)
 
 
 async def serve_until(
@@ -135,7 +146,8 @@ async def _until_free(home: DataFolder) -> None:
 async def _container(
     modules: Sequence[Module], settings: Settings, say: Say
 ) -> AsyncIterator[AsyncContainer]:
-    container = build_container(modules, {Settings: settings, Teller: Teller(say)})
+    values = {Settings: settings, Teller: Teller(say)}
+    container = build_container(modules, values, wanted=_NEEDED)
     try:
         yield container
     finally:

@@ -6,63 +6,53 @@ container.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from dishka import AsyncContainer, Provider, Scope, make_async_container
 from dishka.exception_base import DishkaError
 
-from maserve.base.errors import Error
+from maserve.cmd.modules import (
+    Module,
+    Steps,
+    WiringError,
+    check_steps,
+    fits,
+    read_steps,
+    type_name,
+)
 
-
-class WiringError(Error):
-    """The list of modules does not make a control plane.
-
-    The sentence names the modules and types.
-    """
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
-    """One entry of the list.
-
-    `provide`: callables whose return type says what they make (an async generator's item type for
-    values with a lifetime), each made once. `decorate`: callables that take a value of their return
-    type, and whatever else they need. `invoke`: called in order after everything is wired.
-    """
-
-    name: str
-    provide: Sequence[Callable[..., Any]] = ()
-    decorate: Sequence[Callable[..., Any]] = ()
-    invoke: Sequence[Callable[..., Any]] = ()
+__all__ = ["Module", "WiringError", "build_container", "invoke_all"]
 
 
 def build_container(
-    modules: Sequence[Module], values: Mapping[type[Any], object] | None = None
+    modules: Sequence[Module],
+    values: Mapping[type[Any], object] | None = None,
+    *,
+    wanted: Collection[type[Any]] = (),
 ) -> AsyncContainer:
-    """Wire the modules; `values` are given as they are, by type. Raises `WiringError`."""
+    """Wire the modules; makes nothing yet. Raises `WiringError` with all that does not fit.
+
+    `values` are given as they are, by type; `wanted` are the types that will be asked for besides
+    what the modules' own functions ask for.
+    """
     given = dict(values or {})
-    _refuse_duplicates(modules, given)
+    steps = read_steps(modules)
+    check_steps(steps, given, wanted)
     provider = Provider(scope=Scope.APP)
-    for kind in given:
-        provider.from_context(provides=kind, scope=Scope.APP)
-    for module in modules:
-        for factory in module.provide:
-            provider.provide(factory)
     decorating = Provider(scope=Scope.APP)
-    for module in modules:
-        for decorator in module.decorate:
-            decorating.decorate(decorator)
+    checking = Provider(scope=Scope.APP)
     try:
-        return make_async_container(provider, decorating, context=given)
+        for kind in given:
+            provider.from_context(provides=kind, scope=Scope.APP)
+        for module in modules:
+            for factory in module.provide:
+                provider.provide(factory)
+            for decorator in module.decorate:
+                decorating.decorate(decorator)
+        for kind, maker in _makers(steps).items():
+            checking.decorate(_checked(kind, maker), provides=kind)
+        return make_async_container(provider, decorating, checking, context=given)
     except DishkaError as error:
         raise WiringError(f"the modules do not fit together: {error}") from error
 
@@ -70,47 +60,29 @@ def build_container(
 async def invoke_all(container: AsyncContainer, modules: Sequence[Module]) -> None:
     """Call every module's functions in list order with the values they ask for by type.
 
-    Raises `WiringError` for a value that no module provides.
+    Raises `WiringError` for a value of another type than its maker says.
     """
-    for module in modules:
-        for function in module.invoke:
-            result = function(**await _arguments(container, module, function))
-            if inspect.isawaitable(result):
-                await result
+    functions = (function for module in modules for function in module.invoke)
+    for function, step in zip(functions, read_steps(modules).invoke, strict=True):
+        arguments = {name: await container.get(kind) for name, kind in step.needs.items()}
+        result = function(**arguments)
+        if inspect.isawaitable(result):
+            await result
 
 
-def provided_type(factory: Callable[..., Any]) -> Any:
-    """Return what a factory makes: its return type, or the item type of a generator."""
-    if inspect.isclass(factory):
-        return factory
-    made = get_type_hints(factory).get("return")
-    if made is None:
-        raise WiringError(f"{factory.__qualname__} does not say what it returns")
-    is_generator = inspect.isgeneratorfunction(factory) or inspect.isasyncgenfunction(factory)
-    return get_args(made)[0] if is_generator and get_origin(made) is not None else made
+def _makers(steps: Steps) -> dict[Any, str]:
+    """Return who has the last word on each type that a module provides."""
+    makers = {step.makes: step.where for step in steps.provide}
+    return makers | {step.makes: step.where for step in steps.decorate if step.makes in makers}
 
 
-async def _arguments(
-    container: AsyncContainer, module: Module, function: Callable[..., Any]
-) -> dict[str, Any]:
-    hints = get_type_hints(function)
-    hints.pop("return", None)
-    try:
-        return {name: await container.get(kind) for name, kind in hints.items()}
-    except DishkaError as error:
-        where = f"{module.name} ({function.__qualname__})"
-        raise WiringError(f"{where} cannot be invoked: {error}") from error
+def _checked(kind: Any, maker: str) -> Callable[[Any], Any]:
+    """Return a decorator that lets pass what is of the type."""
 
+    def check(value: Any) -> Any:
+        if not fits(value, kind):
+            raise WiringError(f"{maker} made a {type(value).__name__}, not a {type_name(kind)}")
+        return value
 
-def _refuse_duplicates(modules: Sequence[Module], given: Iterable[Any]) -> None:
-    seen: dict[Any, str] = dict.fromkeys(given, "the values given")
-    for module in modules:
-        for factory in module.provide:
-            made = provided_type(factory)
-            where = f"{module.name} ({factory.__qualname__})"
-            if made in seen:
-                raise WiringError(
-                    f"{getattr(made, '__name__', made)} is provided twice: by {seen[made]} and by "
-                    f"{where}; remove one from the list or decorate the first"
-                )
-            seen[made] = where
+    check.__annotations__ = {"value": kind, "return": kind}
+    return check

@@ -1,12 +1,14 @@
 """Modules: what is provided twice, decorated, missing, and in which order they are invoked."""
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Protocol
 
 import pytest
 
 from maserve.base.errors import Error
 from maserve.cmd.controllermgr import options
-from maserve.cmd.wiring import Module, WiringError, build_container, invoke_all, provided_type
+from maserve.cmd.modules import read_steps
+from maserve.cmd.wiring import Module, WiringError, build_container, invoke_all
 
 
 class Port:
@@ -21,6 +23,10 @@ class User:
 
     def __init__(self, port: Port) -> None:
         self.port = port
+
+
+PORT = f"{Port.__module__}.Port"
+"""How a message names it: many packages have a type of one name."""
 
 
 def one() -> Port:
@@ -67,7 +73,7 @@ def test_two_providers_of_one_type_are_both_named() -> None:
     with pytest.raises(WiringError) as caught:
         build_container(modules)
     assert str(caught.value) == (
-        "Port is provided twice: by first (one) and by mine (another); remove one from the list "
+        f"{PORT} is provided twice: by first (one) and by mine (another); remove one from the list "
         "or decorate the first"
     )
 
@@ -76,8 +82,8 @@ def test_a_given_value_that_a_module_provides_too_is_named() -> None:
     with pytest.raises(WiringError) as caught:
         build_container([Module(name="mine", provide=(one,))], {Port: Port("given")})
     assert str(caught.value) == (
-        "Port is provided twice: by the values given and by mine (one); remove one from the list "
-        "or decorate the first"
+        f"{PORT} is provided twice: by the values given and by mine (one); remove one from the "
+        "list or decorate the first"
     )
 
 
@@ -93,29 +99,83 @@ async def test_decorators_replace_a_value_in_list_order() -> None:
     assert (await container.get(User)).port.name == "ONE!"
 
 
-def test_a_missing_provider_is_named() -> None:
-    with pytest.raises(WiringError) as caught:
-        build_container([Module(name="a", provide=(user,))])
-    assert str(caught.value).startswith("the modules do not fit together: ")
-    assert "Port" in str(caught.value)
-    assert "user" in str(caught.value)
+def no_port_is_provided(*needed_by: str) -> str:
+    return f"no module in the list provides {PORT}, which is needed by {' and '.join(needed_by)}"
 
 
-def test_a_decorator_of_nothing_is_named() -> None:
-    with pytest.raises(WiringError, match="Port"):
-        build_container([Module(name="a", decorate=(louder,))])
-
-
-async def test_an_invoke_of_what_nobody_provides_is_named() -> None:
+def test_everything_that_is_missing_is_named_with_who_needs_it() -> None:
     def start(port: Port) -> None:
         raise AssertionError(port)
 
-    modules = [Module(name="mine", invoke=(start,))]
+    modules = [Module(name="a", provide=(user,)), Module(name="mine", invoke=(start,))]
     with pytest.raises(WiringError) as caught:
-        await invoke_all(build_container(modules), modules)
-    assert "mine" in str(caught.value)
-    assert "start" in str(caught.value)
-    assert "Port" in str(caught.value)
+        build_container(modules, wanted=(Port,))
+    assert str(caught.value) == no_port_is_provided(
+        "a (user)", f"mine ({start.__qualname__})", "the program itself"
+    )
+
+
+def test_a_decorator_of_nothing_is_named() -> None:
+    with pytest.raises(WiringError) as caught:
+        build_container([Module(name="a", decorate=(louder,))])
+    assert str(caught.value) == no_port_is_provided("a (louder)")
+
+
+def test_a_decorator_that_does_not_take_what_it_makes_is_named() -> None:
+    modules = [Module(name="a", provide=(one, user)), Module(name="mine", decorate=(user,))]
+    with pytest.raises(WiringError) as caught:
+        build_container(modules)
+    assert (
+        str(caught.value) == f"mine (user) decorates {User.__module__}.User but does not take one"
+    )
+
+
+async def test_a_value_of_another_type_names_who_made_it() -> None:
+    def shout(_port: Port) -> Port:
+        return "no port"  # type: ignore[return-value]  # that is the point
+
+    container = build_container(
+        [Module(name="a", provide=(one, user)), Module(name="mine", decorate=(louder, shout))]
+    )
+    with pytest.raises(WiringError) as caught:
+        await container.get(User)
+    assert str(caught.value) == f"mine ({shout.__qualname__}) made a str, not a {PORT}"
+
+
+class Speaking(Protocol):
+    """A port."""
+
+    def speak(self) -> str: ...
+
+
+class Dog:
+    """Speaks."""
+
+    def speak(self) -> str:
+        return "woof"
+
+
+class Mute:
+    """Does not."""
+
+
+async def test_what_has_the_members_of_a_protocol_is_of_its_type() -> None:
+    def dog() -> Speaking:
+        return Dog()
+
+    container = build_container([Module(name="a", provide=(dog,))])
+
+    assert (await container.get(Speaking)).speak() == "woof"
+
+
+async def test_what_lacks_a_member_of_a_protocol_is_refused() -> None:
+    def mute() -> Speaking:
+        return Mute()  # type: ignore[return-value]  # that is the point
+
+    container = build_container([Module(name="a", provide=(mute,))])
+
+    with pytest.raises(WiringError, match=r"a \(.*mute\) made a Mute, not a .*Speaking"):
+        await container.get(Speaking)
 
 
 async def test_invokes_run_in_list_order_with_what_they_ask_for() -> None:
@@ -166,20 +226,50 @@ async def test_values_with_a_lifetime_end_in_reverse_order() -> None:
     assert seen == ["user", "port"]
 
 
-def test_a_factory_that_does_not_say_what_it_makes_is_named() -> None:
-    def silent():  # type: ignore[no-untyped-def]  # that is the point
-        return Port("one")
-
-    with pytest.raises(WiringError, match="silent does not say what it returns"):
-        provided_type(silent)
+def silent():  # type: ignore[no-untyped-def]  # that is the point
+    return Port("one")
 
 
-def test_a_class_is_a_factory_of_itself() -> None:
-    assert provided_type(Port) is Port
+def untyped(port) -> None:  # type: ignore[no-untyped-def]  # that is the point
+    raise AssertionError(port)
+
+
+def unknown(port: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821 - so is that
+    raise AssertionError(port)
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        (Module(name="a", provide=(silent,)), "a (silent) does not say what it returns"),
+        (Module(name="a", decorate=(silent,)), "a (silent) does not say what it returns"),
+        (Module(name="a", provide=(untyped,)), "a (untyped) does not say of what type its port is"),
+        (Module(name="a", invoke=(untyped,)), "a (untyped) does not say of what type its port is"),
+        (
+            Module(name="a", invoke=(unknown,)),
+            "a (unknown) has a type that cannot be found: name 'Nowhere' is not defined",
+        ),
+        (Module(name="a", invoke=one), "a: invoke is a function, not a tuple"),  # type: ignore[arg-type]  # no comma
+        (Module(name="a", invoke="one"), "a: invoke is a str, not a tuple"),  # type: ignore[arg-type]  # a name
+        (Module(name="a", provide=(3,)), "a (3) is neither a function nor a class"),  # type: ignore[arg-type]  # a value
+        ((), "entry 1 of the list is a tuple, not a Module"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_read_of_a_module_is_named(module: Module, text: str) -> None:
+    with pytest.raises(WiringError) as caught:
+        build_container([module])
+    assert str(caught.value) == text
+
+
+async def test_a_class_is_a_factory_of_itself() -> None:
+    container = build_container([Module(name="a", provide=(one, User))])
+
+    assert (await container.get(User)).port.name == "one"
 
 
 def test_the_stock_list_has_no_two_of_a_kind() -> None:
-    provided = [provided_type(factory) for module in options() for factory in module.provide]
+    provided = [step.makes for step in read_steps(options()).provide]
 
     assert len(provided) == len(set(provided))
     assert len({module.name for module in options()}) == len(options())
