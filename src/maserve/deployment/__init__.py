@@ -5,16 +5,8 @@ so.
 """
 
 from maserve.deployment.controller import DeploymentController
-from maserve.deployment.keys import (
-    FINALIZER,
-    server_name,
-)
-from maserve.deployment.plugin import (
-    Conditions,
-    ObservabilityContext,
-    Plugin,
-    RequestContext,
-)
+from maserve.deployment.keys import FINALIZER, server_name
+from maserve.deployment.plugin import Conditions, ObservabilityContext, Plugin, RequestContext
 from maserve.deployment.registrar import Registrar, SimpleRegistrar
 
 __all__ = [

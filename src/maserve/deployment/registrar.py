@@ -6,10 +6,7 @@ Section 2, Registration).
 from typing import Protocol
 
 from maserve.base.errors import Unsupported
-from maserve.deployment.keys import (
-    has_moved,
-    is_for_server,
-)
+from maserve.deployment.keys import has_moved, is_for_server
 from maserve.deployment.plugin import Plugin
 from maserve.resource.metadata import is_deleting
 from maserve.wire import v2

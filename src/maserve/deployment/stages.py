@@ -2,12 +2,7 @@
 
 from maserve.deployment.decide import Lifecycle
 from maserve.deployment.keys import is_terminal
-from maserve.resource.annotations import (
-    FINISHED_FOR,
-    HEALTH_GATE_REASON,
-    PLACEMENT,
-    STARTED_FOR,
-)
+from maserve.resource.annotations import FINISHED_FOR, HEALTH_GATE_REASON, PLACEMENT, STARTED_FOR
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 

@@ -1,10 +1,6 @@
 """The placement snapshot: the clusters a rollout works on, in order (behaviour 5.6)."""
 
-from maserve.resource.annotations import (
-    BACKEND_TYPE,
-    PLACED_ON,
-    TARGET_CLUSTERS,
-)
+from maserve.resource.annotations import BACKEND_TYPE, PLACED_ON, TARGET_CLUSTERS
 from maserve.resource.metadata import set_annotation
 from maserve.resource.targets import parse_targets, render_targets
 from maserve.wire import v2

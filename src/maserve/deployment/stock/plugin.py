@@ -37,11 +37,7 @@ from maserve.deployment.stock.stage import parse_stage
 from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.deployment.stock.strategy import pace_of
 from maserve.gates import Answer
-from maserve.resource.annotations import (
-    HEALTH_GATE_REASON,
-    RETRY,
-    ROLLBACK_REASON,
-)
+from maserve.resource.annotations import HEALTH_GATE_REASON, RETRY, ROLLBACK_REASON
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 

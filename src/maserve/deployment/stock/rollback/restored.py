@@ -6,10 +6,7 @@ The cluster serves the previous model and the candidate is gone from it.
 from maserve.backends import is_loaded, summary
 from maserve.base.keys import ModelName
 from maserve.conditions import read_progress
-from maserve.deployment.keys import (
-    candidate,
-    current,
-)
+from maserve.deployment.keys import candidate, current
 from maserve.deployment.stock.serve import is_served, serve
 from maserve.deployment.stock.site import Site, Trouble
 from maserve.deployment.stock.step import Step

@@ -6,10 +6,7 @@ in a rollout's order; what an earlier rollout left in a cluster that was away is
 
 from maserve.base.errors import Error
 from maserve.base.keys import Key, ModelName
-from maserve.deployment.keys import (
-    current,
-    server_name,
-)
+from maserve.deployment.keys import current, server_name
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.placement import record_placement, snapshot_of
 from maserve.deployment.stock.ports import Ports
