@@ -21,7 +21,7 @@ from maserve.backends.triton.local.engine import EngineLaunch
 from maserve.base.clock import SystemClock
 from maserve.base.tasks import run_until
 from maserve.cmd.engineload import GrpcLoad
-from maserve.host import HttpClient
+from maserve.host import HttpClient, remove_shared_memory
 from maserve.modelconfig.types import Entry, render_entries
 from maserve.modelsync import ModelSync, SyncSettings, TritonEngine
 from maserve.testing.modelsync_rig import a_rig, an_entry
@@ -77,6 +77,10 @@ class Replica:
         return f"http://127.0.0.1:{self.ports[0]}"
 
     @property
+    def shm_prefix(self) -> str:
+        return f"maserve-test-{self.ports[0]}-"
+
+    @property
     def grpc(self) -> str:
         return f"127.0.0.1:{self.ports[1]}"
 
@@ -88,7 +92,7 @@ class Replica:
                 grpc_port=self.ports[1],
                 metrics_port=self.ports[2],
                 repository=self.settings.repository,
-                shm_prefix=f"msync{self.ports[0]}",
+                shm_prefix=self.shm_prefix,
             )
         )
         log = (self.settings.repository.parent / "engine.log").open("ab")
@@ -101,6 +105,7 @@ class Replica:
         if self.process is not None:
             self.process.kill()
             await self.process.wait()
+            remove_shared_memory(self.shm_prefix)
 
     def set_list(self, *entries: Entry) -> None:
         path = self.settings.model_config

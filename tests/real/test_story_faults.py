@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from maserve.base.keys import Key
+from maserve.host import DataFolder
+from maserve.testing.leftovers import list_shared_memory
 from maserve.testing.live import kill_process
 from maserve.testing.live_story import (
     NAMESPACE,
@@ -130,6 +132,8 @@ async def test_rollout_comes_to_rest_after_a_cold_start(
         await a_served_model(story)
         await story.model("red")
         await mid_rollout(story, "green")
+        regions = list_shared_memory(DataFolder(story.plane.data))
+        assert regions
         await ENDS[everything_dies](story)
         assert story.plane.leftovers() == ()
         await story.plane.start()
@@ -137,6 +141,7 @@ async def test_rollout_comes_to_rest_after_a_cold_start(
             lambda now: is_complete(now, "green") or rolled_back_from(now, "green")
         )
         await story.only_loaded(rested.status.current_revision.name)
+        assert [region for region in regions if region.exists()] == []
         async with story.load() as load:
             await story.roll("red")
             summary = await load.finish()

@@ -12,11 +12,10 @@ import pytest
 
 from maserve.backends import find_failed
 from maserve.backends.triton.local import TritonWheel, this_interpreter
-from maserve.backends.triton.local.parts import ReplicaPaths
-from maserve.backends.triton.local.programs import shm_prefix
 from maserve.backends.triton.local.state import ReplicaRecord, build_wish
 from maserve.base.keys import ModelName
 from maserve.host import DataFolder, write_json
+from maserve.testing.leftovers import list_shared_memory
 from maserve.testing.loopback import free_port
 from maserve.testing.triton_stage import (
     CLUSTER,
@@ -181,7 +180,7 @@ async def test_deleted_server_leaves_no_process_no_file_and_no_shared_memory(
     stage.want_models("m1")
     await stage.until_serving(a_server(2))
     await stage.until_loaded("m1")
-    children, regions = _children(engines(stage)), _shared_memory(stage)
+    children, regions = _children(engines(stage)), list_shared_memory(stage.folder)
     assert len(regions) == 2
     await stage.until_deleted()
 
@@ -192,13 +191,6 @@ async def test_deleted_server_leaves_no_process_no_file_and_no_shared_memory(
     assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []
     assert list(stage.folder.processes.iterdir()) == []
     assert [region for region in regions if region.exists()] == []
-
-
-def _shared_memory(stage: Stage) -> list[Path]:
-    """Return the shared memory of both replicas; other tests on this machine have theirs."""
-    homes = stage.folder.replicas(CLUSTER, KEY).glob("*/")
-    prefixes = tuple(shm_prefix(ReplicaPaths(home=home)) for home in homes)
-    return [path for path in Path("/dev/shm").glob("*") if path.name.startswith(prefixes)]
 
 
 def _children(pids: dict[str, int]) -> list[int]:

@@ -17,7 +17,7 @@ import yaml
 from maserve.base.clock import SystemClock
 from maserve.client import Client
 from maserve.host import DataFolder, find_json
-from maserve.host.program import kill_marked, list_records
+from maserve.testing.leftovers import kill_programs, sweep
 from maserve.testing.loopback import free_port
 
 PROGRAM = ("-m", "maserve.cmd.main")
@@ -124,8 +124,7 @@ class LiveControlPlane:
 
     def kill_leftovers(self) -> None:
         """Kill, by pid, whatever still runs of the data folder."""
-        for record in list_records(DataFolder(self.data).processes):
-            kill_marked(record)
+        kill_programs(DataFolder(self.data))
         for text in self.leftovers():
             _kill(int(text.partition(":")[0]))
 
@@ -146,6 +145,7 @@ class LiveControlPlane:
         """End the process however it can be ended and leave nothing running."""
         await self._end(signal.SIGKILL)
         self.kill_leftovers()
+        sweep(DataFolder(self.data))
 
     async def _spawn(self, *words: str) -> asyncio.subprocess.Process:
         with self._log.open("ab") as log:

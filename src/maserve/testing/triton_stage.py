@@ -27,7 +27,7 @@ from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.base.signals import Signal
 from maserve.base.tasks import run_until
 from maserve.host import DataFolder, HttpClient, PortBook, Supervisor, Worker
-from maserve.host.program import kill_marked, list_records
+from maserve.testing.leftovers import kill_programs, sweep
 from maserve.wire import v2
 
 CLUSTER = ClusterId("c1")
@@ -182,9 +182,9 @@ class Stage:
 
 
 def kill_leftovers(path: Path) -> None:
-    """Kill every program that a test with this data folder has left running."""
-    for record in list_records(DataFolder(path).processes):
-        kill_marked(record)
+    """Kill every program that a test with this data folder has left running; sweep after it."""
+    kill_programs(DataFolder(path))
+    sweep(DataFolder(path))
 
 
 async def until(holds: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> None:
