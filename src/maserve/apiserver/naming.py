@@ -1,6 +1,6 @@
 """Rules that the proto files do not state, most of all of names that others are made of. Pure.
 
-Source: behaviour 1.5 [design] and 17; `architecture.md` 5.13.
+Source: behaviour 1.5 [design] and 17.
 """
 
 from collections.abc import Iterator

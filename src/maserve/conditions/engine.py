@@ -25,10 +25,7 @@ T = TypeVar("T", bound=Message)
 _log = structlog.get_logger(__name__)
 
 REQUEUE_S = 10.0
-"""The upper bound until another look when a step is in progress (extension guide.
-
-Outcome table).
-"""
+"""The upper bound until another look at a step in progress (extension guide, outcome table)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

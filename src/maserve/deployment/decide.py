@@ -1,6 +1,6 @@
-"""What one reconcile of a Deployment does: pure (behaviour 5.2, 5.3.
+"""What one reconcile of a Deployment does. Pure.
 
-Extension guide, section 2).
+Source: extension guide, section 2; behaviour 5.2 and 5.3.
 """
 
 from dataclasses import dataclass

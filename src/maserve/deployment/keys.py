@@ -71,7 +71,7 @@ def server_name(deployment: v2.Deployment) -> str:
 def has_moved(deployment: v2.Deployment) -> bool:
     """Tell whether it is placed on an InferenceServer and the spec wants it elsewhere.
 
-    On another one, or on a target of another type.
+    Elsewhere is another InferenceServer, or a target of another type.
     """
     placed = deployment.metadata.annotations.get(PLACED_ON, "")
     is_here = placed == deployment.spec.inference_server.name and is_for_server(deployment)

@@ -1,6 +1,6 @@
-"""Maps `<targetType>:<subType>` to a Deployment plugin (extension guide.
+"""Maps `<targetType>:<subType>` to a Deployment plugin.
 
-Section 2, Registration).
+Source: extension guide, section 2, Registration.
 """
 
 from typing import Protocol

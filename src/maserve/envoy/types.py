@@ -52,7 +52,7 @@ class RouteRef:
 class RouteRule:
     """One rule of a route. A rule that is not exact matches whole path segments.
 
-    Only inference paths below `match_path` pass, whatever the rule says (`architecture.md` 5.9).
+    Only inference paths below `match_path` pass, whatever the rule says.
     `service` is in the route's own cluster and namespace.
     """
 

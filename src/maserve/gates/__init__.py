@@ -1,4 +1,4 @@
-"""May a rollout go on? The model gate; a metric gate joins it.
+"""May a rollout go on? The health gate, which judges the models that are served.
 
 Invariant: a gate that cannot be answered never starts a rollback.
 """

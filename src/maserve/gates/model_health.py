@@ -1,6 +1,6 @@
-"""The model gate: what a Deployment serves is loaded on every replica (serving guide.
+"""The model gate: what a Deployment serves is loaded on every replica.
 
-Health Gates).
+Source: serving guide, Health Gates and Rollback; for a replica that starts, ADR 0008.
 """
 
 from collections.abc import Sequence

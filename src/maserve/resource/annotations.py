@@ -18,10 +18,7 @@ BACKEND_TYPE = "deployment.michelangelo.ai/backend-type"
 """The backend's enum name at the time of placement."""
 
 PLACED_ON = "deployment.michelangelo.ai/inference-server"
-"""The InferenceServer that holds entries and routes of this Deployment.
-
-So that a move leaves nothing.
-"""
+"""The InferenceServer that holds entries and routes of this Deployment: a move must leave none."""
 
 PLACEMENT = (TARGET_CLUSTERS, BACKEND_TYPE, PLACED_ON)
 """The annotations that record where something is placed."""
@@ -36,10 +33,7 @@ FINISHED_FOR = "deployment.michelangelo.ai/rollout-finished-for"
 """The request whose rollout has ended, well or not: only then is a retry text used up."""
 
 RETRY = "deployment.michelangelo.ai/retry"
-"""A user changes this to try the same desired revision again after a failure.
-
-Any new text counts.
-"""
+"""A user changes this to try a revision again that has failed; any new text counts."""
 
 
 def is_retry_new(annotations: Mapping[str, str]) -> bool:

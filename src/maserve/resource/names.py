@@ -1,4 +1,4 @@
-"""Every derived object name, in one place (`architecture.md` 5.13; behaviour 3.5, 7.1, 8).
+"""Every derived object name, in one place (behaviour 3.5, 7.1, 8).
 
 Controllers, sidecar and clients compute names here and nowhere else.
 """

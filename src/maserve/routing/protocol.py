@@ -50,14 +50,14 @@ class Manager(Protocol):
     async def is_live(self, target: v2.ClusterTarget | None, route: RouteId) -> bool:
         """Tell whether the data plane has acknowledged the route as it is stored.
 
-        A step that claims traffic moved asks this, not only `list_rules` (`architecture.md` 5.15).
+        A step that claims traffic moved asks this, not only `list_rules` (ADR 0013).
         A missing route is live once the data plane serves nothing of it.
         """
         ...
 
 
 class TrafficProbe(Protocol):
-    """Judges a data plane from outside (`architecture.md` 5.15): a request tells who answers."""
+    """Judges a data plane from outside (ADR 0013): a request tells who answers."""
 
     async def find_answering_model(
         self, target: v2.ClusterTarget, server: Key, deployment: str

@@ -26,10 +26,7 @@ from maserve.wire import api, v2
 
 
 class Step(ABC):
-    """A condition actor written as `look` (no side effects) and `act`.
-
-    Both free to raise `Trouble`.
-    """
+    """A condition actor as `look`, without side effects, and `act`; both may raise `Trouble`."""
 
     budget_s: float | None = None
     """Seconds from the first attempt until the step fails; None: no limit."""

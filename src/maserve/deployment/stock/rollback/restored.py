@@ -24,7 +24,7 @@ class Restored(Step):
 
     Without a previous model the route is removed instead (serving guide, Health Gates and
     Rollback). A previous model that a lost status no longer names is recognized by its entry and
-    recorded again, so that it is not taken away (`architecture.md` 5.3).
+    recorded again, so that it is not taken away.
     """
 
     timeout_reason = "RollbackTimeout"

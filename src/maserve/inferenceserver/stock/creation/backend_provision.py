@@ -71,10 +71,7 @@ class BackendProvision:
         return None
 
     async def _leaving(self, server: v2.InferenceServer) -> tuple[v2.ClusterTarget, ...]:
-        """Return removed clusters that are no longer published.
-
-        So that no new request enters them.
-        """
+        """Return removed clusters that are no longer published: no new request enters them."""
         removed = removed_targets(server)
         if not removed:
             return ()
