@@ -57,6 +57,12 @@ def is_loaded(world: World, model: ModelName, want: Wanted) -> bool:
     )
 
 
+def find_failure(world: World, model: ModelName, want: Wanted) -> Failure | None:
+    """Return the failure of the wanted content; one of another content does not count."""
+    failure = world.failures.get(model)
+    return failure if failure is not None and failure.content == want.content else None
+
+
 def first_serving_at_start(
     readiness: Readiness | None,
     wanted: Mapping[ModelName, Wanted],
@@ -81,7 +87,7 @@ def _bring_up(world: World, model: ModelName, want: Wanted, now: float) -> Actio
     state = _engine_model(world, model).state
     if state in _MOVING:
         return None
-    failure = _failure(world, model, want)
+    failure = find_failure(world, model, want)
     if failure is not None and now < failure.retry_at and not _is_forgotten(world, model, failure):
         return _publish(world, model, failure, now)
     if want.content in world.releasing:
@@ -197,12 +203,6 @@ def _next_at(
     retries = (failure.retry_at for failure in world.failures.values())
     graces = (start + grace_s for start in since.values())
     return min((at for at in (*retries, *graces) if at > now), default=None)
-
-
-def _failure(world: World, model: ModelName, want: Wanted) -> Failure | None:
-    """Return the failure of the wanted content; one of another content does not count."""
-    failure = world.failures.get(model)
-    return failure if failure is not None and failure.content == want.content else None
 
 
 def _engine_model(world: World, model: ModelName) -> EngineModel:

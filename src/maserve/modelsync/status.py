@@ -10,10 +10,9 @@ from maserve.base.clock import Clock
 from maserve.base.errors import Error
 from maserve.base.keys import ModelName
 from maserve.host.files import find_json, write_json
-from maserve.modelsync.decide import is_loaded
+from maserve.modelsync.decide import find_failure, is_loaded
 from maserve.modelsync.types import (
     EngineState,
-    Failure,
     ModelState,
     Plan,
     Step,
@@ -23,7 +22,7 @@ from maserve.modelsync.types import (
 
 _PROGRESS_EVERY_S = 1.0
 
-_MOVING = {
+_WHY_MOVING = {
     EngineState.LOADING: "an earlier load is still going on; if it never ends, end the replica",
     EngineState.UNLOADING: "an earlier unload is still going on",
 }
@@ -55,10 +54,10 @@ def build_status(
 
 
 class StatusFile:
-    """Writes `{"models": {name: {...}}, "problem": text, "list": [...]}` when something changed.
+    """Replaces `{"models": {name: {...}}, "problem": text, "list": [...]}` when something changed.
 
-    In one step. `list` is the signature of the model config that the rows are about. Progress alone
-    is written at most once a second.
+    `list` is the signature of the model config that the rows are about. Progress alone is written
+    at most once a second.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -124,7 +123,7 @@ def _judge(world: World, model: ModelName, want: Wanted) -> tuple[ModelState, st
         return ModelState.VERIFY_FAILED, want.fault, True
     if is_loaded(world, model, want):
         return ModelState.LOADED, "", False
-    failure = _failure(world, model, want)
+    failure = find_failure(world, model, want)
     action = world.busy.get(model)
     if action is not None and action.step is Step.STAGE:
         return ModelState.DOWNLOADING, failure.reason if failure else "", False
@@ -135,11 +134,6 @@ def _judge(world: World, model: ModelName, want: Wanted) -> tuple[ModelState, st
     return ModelState.LOADING, _why_waiting(world, model), False
 
 
-def _failure(world: World, model: ModelName, want: Wanted) -> Failure | None:
-    failure = world.failures.get(model)
-    return failure if failure is not None and failure.content == want.content else None
-
-
 def _why_waiting(world: World, model: ModelName) -> str:
     if world.engine is None:
         return "the serving framework does not answer"
@@ -148,7 +142,7 @@ def _why_waiting(world: World, model: ModelName) -> str:
 
 def _why_moving(world: World, model: ModelName) -> str:
     known = (world.engine or {}).get(model)
-    return _MOVING.get(known.state, "") if known is not None else ""
+    return _WHY_MOVING.get(known.state, "") if known is not None else ""
 
 
 def _why_going(world: World, model: ModelName) -> str:
