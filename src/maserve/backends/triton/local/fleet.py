@@ -224,9 +224,10 @@ class Fleet:
         self._admission.want(tuple(address for address in addresses if address is not None))
 
     async def _left_endpoints(self, address: Address) -> None:
-        """Return once the data plane does not use the address; the end of a server waits so long.
+        """Return once the data plane does not use the address.
 
-        Its routes are gone by then, or everything is being stopped.
+        The end of a server waits for that no longer than its limit: the server's routes are gone by
+        then, or everything is being stopped.
         """
         self._admit()
         timeout_s = self._embedded.endpoints_timeout_s

@@ -13,10 +13,8 @@ from maserve.wire import api, v2
 class Cleanup:
     """Removes every cluster's part.
 
-    An unreachable cluster is retried, the finalizer holds meanwhile.
-
-    TRUE when the backend is unknown: nothing was ever made. Escape for a cluster that is gone for
-    good: remove the finalizer by hand.
+    An unreachable cluster is retried, the finalizer holds meanwhile. Escape for a cluster that is
+    gone for good: remove the finalizer by hand.
     """
 
     type = "Cleanup"
