@@ -17,7 +17,7 @@ import yaml
 from maserve.base.clock import SystemClock
 from maserve.client import Client
 from maserve.host import DataFolder, find_json
-from maserve.testing.leftovers import kill_programs, sweep
+from maserve.testing.leftovers import kill_programs, list_programs, sweep
 from maserve.testing.loopback import free_port
 
 PROGRAM = ("-m", "maserve.cmd.main")
@@ -119,14 +119,12 @@ class LiveControlPlane:
 
     def leftovers(self) -> tuple[str, ...]:
         """Return the command lines of all processes that have to do with the data folder."""
-        mark = str(self.data).encode()
-        return tuple(f"{pid}: {line}" for pid, line in _commands() if mark in _traces(pid))
+        found = list_programs(DataFolder(self.data))
+        return tuple(f"{pid}: {line}" for pid, line in found.items())
 
     def kill_leftovers(self) -> None:
         """Kill, by pid, whatever still runs of the data folder."""
         kill_programs(DataFolder(self.data))
-        for text in self.leftovers():
-            _kill(int(text.partition(":")[0]))
 
     def replica_files(self) -> tuple[str, ...]:
         """Return the files and folders of replicas and model lists, relative to the data folder."""
@@ -192,28 +190,3 @@ async def live_control_plane(
 def kill_process(pid: int) -> None:
     """End one process with SIGKILL, as an out-of-memory killer would."""
     os.kill(pid, signal.SIGKILL)
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def _commands() -> list[tuple[int, str]]:
-    pids = sorted(int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
-    mine = os.getpid()
-    return [(pid, _read(pid, "cmdline").decode(errors="replace")) for pid in pids if pid != mine]
-
-
-def _traces(pid: int) -> bytes:
-    """Return what a process shows of where it belongs; nothing for a zombie."""
-    return _read(pid, "cmdline") + _read(pid, "environ")
-
-
-def _read(pid: int, name: str) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/{name}").read_bytes().replace(b"\0", b" ")
-    except OSError:
-        return b""

@@ -1,5 +1,7 @@
 """After a test nothing of its killed programs is left outside its folder."""
 
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ from maserve.backends.triton.local.programs import shm_prefix
 from maserve.base.keys import ClusterId, Key, ReplicaName
 from maserve.envoy.layout import Layout
 from maserve.host import DataFolder
-from maserve.testing.leftovers import list_shared_memory, sweep
+from maserve.testing.leftovers import kill_programs, list_shared_memory, sweep
 
 
 @pytest.fixture
@@ -53,3 +55,11 @@ def test_socket_that_did_not_fit_into_the_folder_is_swept(folder: DataFolder) ->
     socket.touch()
     sweep(folder)
     assert not socket.parent.exists()
+
+
+def test_programs_are_killed_though_a_record_cannot_be_read(folder: DataFolder) -> None:
+    (folder.processes / "unreadable.json").mkdir(parents=True)
+    argv = (sys.executable, "-c", "input()", str(folder.path))
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as program:
+        kill_programs(folder)
+        assert program.wait(timeout=10) == -9
