@@ -12,8 +12,7 @@ import typer
 import yaml
 
 from maserve.base.errors import Invalid
-from maserve.cli.app import build_app
-from maserve.cmd import main as program
+from maserve.cmd.main import build_program
 from maserve.cmd.settings import parse_settings
 from maserve.deployment.keys import FINALIZER
 from maserve.inferenceserver import FINALIZER as SERVER_FINALIZER
@@ -77,11 +76,8 @@ def test_example_of_the_settings_page_is_accepted() -> None:
 
 
 def commands() -> dict[str, click.Command]:
-    """Return the program's commands as `main` puts them together."""
-    app = build_app()
-    app.command(name="up")(program.up)
-    app.command(name="down")(program.down)
-    group = typer.main.get_command(app)
+    """Return the program's commands."""
+    group = typer.main.get_command(build_program())
     return dict(getattr(group, "commands"))  # noqa: B009 - typer's own group class
 
 

@@ -262,7 +262,7 @@ async def test_a_failed_start_leaves_an_adopted_envoy_as_it_runs(up: Up) -> None
 
     assert [path.read_bytes() for path in up.data.glob("processes/*")] == before
     assert len(before) == 1
-    await run_down(settings, no_ear)
+    await run_down(settings, no_ear, options())
     assert list(up.data.glob("processes/*")) == []
 
 

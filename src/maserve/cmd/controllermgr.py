@@ -1,8 +1,8 @@
 """The ordered list of modules that makes a control plane.
 
-To extend it, copy this file, edit the list and run your copy (extension guide, How these plugins
-are wired): add a module that registers a Deployment plugin, replace the InferenceServer plugin's
-module, or decorate a port's value.
+To extend it, copy this file, edit the list, end it with a call of `maserve.cmd.main.main(options)`
+and run your copy (extension guide, How these plugins are wired): add a module that registers a
+Deployment plugin, replace the InferenceServer plugin's module, or decorate a port's value.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,13 @@
 """The `maserve` program: the client commands, `up` and `down`.
 
-`up` and `down` import what they need when they are called: a client command starts without it.
+`up` and `down` import what they need when they are called: a client command starts without it. A
+control plane of one's own is this program over another list of modules: `main(options)`.
 """
 
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -16,6 +17,7 @@ import typer
 from maserve.base.clock import SystemClock
 from maserve.base.errors import Error, Invalid, Problem
 from maserve.cli.app import build_app
+from maserve.cmd.modules import Module
 
 T = TypeVar("T")
 
@@ -28,65 +30,84 @@ DataDir = Annotated[
 ]
 
 
-def main() -> None:
-    """Run the program."""
+def stock_options() -> Sequence[Module]:
+    """Return the stock list of modules."""
+    from maserve.cmd.controllermgr import options
+
+    return options()
+
+
+def main(options: Callable[[], Sequence[Module]] = stock_options) -> None:
+    """Run the program; `up` and `down` wire the modules that `options` returns."""
+    build_program(options)()
+
+
+def build_program(options: Callable[[], Sequence[Module]] = stock_options) -> typer.Typer:
+    """Return all commands."""
     app = build_app()
-    app.command(name="up", help="Serve on this machine, in the foreground.")(up)
-    app.command(name="down", help="End what a data folder still runs.")(down)
-    app()
+    serving = _Serving(options)
+    app.command(name="up", help="Serve on this machine, in the foreground.")(serving.up)
+    app.command(name="down", help="End what a data folder still runs.")(serving.down)
+    return app
 
 
-def up(
-    data_dir: DataDir = DEFAULT_DATA_DIR,
-    api_address: Annotated[str, typer.Option(help="Where the gRPC API listens.")] = (
-        "127.0.0.1:15566"
-    ),
-    gateway_address: Annotated[str, typer.Option(help="Where predictions are asked for.")] = (
-        "127.0.0.1:8880"
-    ),
-    metrics_address: Annotated[str, typer.Option(help="Where Prometheus metrics are.")] = (
-        "127.0.0.1:8091"
-    ),
-    config: Annotated[Path | None, typer.Option(help="A YAML file with settings.")] = None,
-    keep_running: Annotated[
-        bool, typer.Option("--keep-running", help="Leave the data plane up at the end.")
-    ] = False,
-) -> None:
-    """Serve until SIGINT or SIGTERM; prints `ready` with the addresses once it serves."""
-    from maserve.cmd.addresses import settle_address
-    from maserve.cmd.logs import open_log
-    from maserve.cmd.settings import parse_settings
-    from maserve.cmd.up import run_up
+class _Serving:
+    """The two commands that need the modules."""
 
-    gateway = _or_exit(lambda: settle_address(gateway_address, "--gateway-address"))
-    metrics = _or_exit(lambda: settle_address(metrics_address, "--metrics-address"))
-    settings = _or_exit(
-        lambda: parse_settings(
-            _read_config(config),
-            source=str(config or "settings"),
-            data_dir=data_dir.expanduser().absolute(),
-            api_address=api_address,
-            gateway_address=gateway,
-            metrics_address=metrics,
-            storage_variables=_storage_variables(),
-            keep_running=keep_running,
+    def __init__(self, options: Callable[[], Sequence[Module]]) -> None:
+        self._options = options
+
+    def up(
+        self,
+        data_dir: DataDir = DEFAULT_DATA_DIR,
+        api_address: Annotated[str, typer.Option(help="Where the gRPC API listens.")] = (
+            "127.0.0.1:15566"
+        ),
+        gateway_address: Annotated[str, typer.Option(help="Where predictions are asked for.")] = (
+            "127.0.0.1:8880"
+        ),
+        metrics_address: Annotated[str, typer.Option(help="Where Prometheus metrics are.")] = (
+            "127.0.0.1:8091"
+        ),
+        config: Annotated[Path | None, typer.Option(help="A YAML file with settings.")] = None,
+        keep_running: Annotated[
+            bool, typer.Option("--keep-running", help="Leave the data plane up at the end.")
+        ] = False,
+    ) -> None:
+        """Serve until SIGINT or SIGTERM; prints `ready` with the addresses once it serves."""
+        from maserve.cmd.addresses import settle_address
+        from maserve.cmd.logs import open_log
+        from maserve.cmd.settings import parse_settings
+        from maserve.cmd.up import run_up
+
+        gateway = _or_exit(lambda: settle_address(gateway_address, "--gateway-address"))
+        metrics = _or_exit(lambda: settle_address(metrics_address, "--metrics-address"))
+        settings = _or_exit(
+            lambda: parse_settings(
+                _read_config(config),
+                source=str(config or "settings"),
+                data_dir=data_dir.expanduser().absolute(),
+                api_address=api_address,
+                gateway_address=gateway,
+                metrics_address=metrics,
+                storage_variables=_storage_variables(),
+                keep_running=keep_running,
+            )
         )
-    )
-    with _or_exit(lambda: open_log(settings.data_dir, settings.logs)):
-        _run(run_up(settings, _say))
+        with _or_exit(lambda: open_log(settings.data_dir, settings.logs)):
+            _run(run_up(settings, _say, self._options()))
 
+    def down(self, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+        """Stop a running control plane, or the data plane that one has left running."""
+        from maserve.cmd.logs import open_log
+        from maserve.cmd.settings import Settings
+        from maserve.cmd.up import run_down
 
-def down(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
-    """Stop a running control plane, or the data plane that one has left running."""
-    from maserve.cmd.logs import open_log
-    from maserve.cmd.settings import Settings
-    from maserve.cmd.up import run_down
-
-    settings = Settings(data_dir=data_dir.expanduser().absolute())
-    if not settings.data_dir.is_dir():
-        _fail(f"--data-dir: there is no folder {settings.data_dir}")
-    with _or_exit(lambda: open_log(settings.data_dir, settings.logs)):
-        _run(run_down(settings, _say))
+        settings = Settings(data_dir=data_dir.expanduser().absolute())
+        if not settings.data_dir.is_dir():
+            _fail(f"--data-dir: there is no folder {settings.data_dir}")
+        with _or_exit(lambda: open_log(settings.data_dir, settings.logs)):
+            _run(run_down(settings, _say, self._options()))
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:

@@ -16,7 +16,6 @@ from maserve.base.clock import SystemClock
 from maserve.base.errors import Denied
 from maserve.base.tasks import run_until
 from maserve.cmd.addresses import cannot_listen, check_different, check_free, parse_address
-from maserve.cmd.controllermgr import options
 from maserve.cmd.parts import Parts
 from maserve.cmd.settings import Settings
 from maserve.cmd.transitions import Say, Teller
@@ -41,8 +40,8 @@ _NEEDED = (
 """What a list of modules must provide for `maserve up`, besides what its own functions ask for."""
 
 
-async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM, then stop gracefully.
+async def run_up(settings: Settings, say: Say, modules: Sequence[Module]) -> None:
+    """Serve with these modules until SIGINT or SIGTERM, then stop gracefully.
 
     Replicas and Envoy that an earlier process left on the data folder are adopted as they run. With
     `keep_running` they are left running at the end. Raises `Denied` when another process serves
@@ -53,7 +52,7 @@ async def run_up(settings: Settings, say: Say, modules: Sequence[Module] | None 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await serve_until(stop, settings, say, options() if modules is None else modules)
+    await serve_until(stop, settings, say, modules)
 
 
 async def serve_until(
@@ -78,7 +77,7 @@ async def serve_until(
                 say("stopped")
 
 
-async def run_down(settings: Settings, say: Say) -> None:
+async def run_down(settings: Settings, say: Say, modules: Sequence[Module]) -> None:
     """End what `--keep-running` or a killed process left running on a data folder.
 
     A process that still serves the folder is asked to stop gracefully instead, and waited for.
@@ -95,7 +94,7 @@ async def run_down(settings: Settings, say: Say) -> None:
         return
     with home.lock():
         settings = replace(settings, gateway_address=await _find_gateway(home, settings))
-        async with _container(options(), settings, say) as container:
+        async with _container(modules, settings, say) as container:
             await _end_data_plane(container, say)
     say("nothing of it runs any more")
 

@@ -8,18 +8,13 @@ its probe never asks from outside who answers. Set `modelSync.unloadGrace` to 0 
 drain as well.
 """
 
-import argparse
-import asyncio
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from maserve.backends import Backend, BackendRegistry, LoadReport, LoadState, ServerStatus
 from maserve.base.keys import Key, ModelName
 from maserve.cmd.controllermgr import options
-from maserve.cmd.settings import Settings, parse_settings
-from maserve.cmd.up import run_up
+from maserve.cmd.main import main
 from maserve.cmd.wiring import Module
 from maserve.routing import TrafficProbe
 from maserve.wire import v2
@@ -80,33 +75,5 @@ def careless_options() -> Sequence[Module]:
     return (*options(), Module(name="no verification", decorate=(believing, blind)))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM, taking the options of `maserve up`."""
-    parser = argparse.ArgumentParser(prog="python -m maserve.testing.careless_up")
-    parser.add_argument("command", choices=["up"])
-    for name in ("data-dir", "config"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
-    for name in ("api", "gateway", "metrics"):
-        parser.add_argument(f"--{name}-address", required=True)
-    asyncio.run(run_up(_read_settings(parser.parse_args(arguments)), _say, careless_options()))
-
-
-def _read_settings(given: argparse.Namespace) -> Settings:
-    return parse_settings(
-        given.config.read_text(),
-        data_dir=given.data_dir,
-        api_address=given.api_address,
-        gateway_address=given.gateway_address,
-        metrics_address=given.metrics_address,
-        storage_variables={},
-        keep_running=False,
-    )
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"careless {text}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main()
+    main(careless_options)
