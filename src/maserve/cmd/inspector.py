@@ -14,7 +14,7 @@ from maserve.endpoints import Publisher
 from maserve.host import DataFolder
 from maserve.inferenceserver import known_targets
 from maserve.modelconfig import Entry, ModelConfigProvider
-from maserve.resource import Kind, Resource, key_of, names
+from maserve.resource import Kind, Resource, key_of
 from maserve.routing import Manager as RoutingManager
 from maserve.routing import RouteId
 from maserve.store import EventLog, EventRow, Store
@@ -180,16 +180,12 @@ def _only(resource: Resource) -> str:
 def _routes(
     server: v2.InferenceServer,
 ) -> "list[tuple[RouteId, v2.ClusterTarget | None]]":
-    namespace, name = server.metadata.namespace, server.metadata.name
-    discovery = RouteId(cluster=None, key=Key(namespace, names.discovery_route(name)))
-    traffic = Key(namespace, names.traffic_route(name))
-    return [
-        (discovery, None),
-        *(
-            (RouteId(cluster=ClusterId(target.cluster_id), key=traffic), target)
-            for target in known_targets(server)
-        ),
+    key = key_of(server)
+    traffic = [
+        (RouteId.traffic(key, ClusterId(target.cluster_id)), target)
+        for target in known_targets(server)
     ]
+    return [(RouteId.discovery(key), None), *traffic]
 
 
 def _event(row: EventRow) -> ext.Event:

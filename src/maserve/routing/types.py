@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from maserve.base.keys import ClusterId, Key
+from maserve.resource import names
 
 
 class MatchType(StrEnum):
@@ -53,6 +55,16 @@ class RouteId:
 
     cluster: ClusterId | None
     key: Key
+
+    @classmethod
+    def traffic(cls, server: Key, cluster: ClusterId) -> Self:
+        """Name a server's traffic route in one cluster."""
+        return cls(cluster=cluster, key=Key(server.namespace, names.traffic_route(server.name)))
+
+    @classmethod
+    def discovery(cls, server: Key) -> Self:
+        """Name a server's discovery route on the control plane."""
+        return cls(cluster=None, key=Key(server.namespace, names.discovery_route(server.name)))
 
     def __str__(self) -> str:
         return f"{self.key} in cluster {self.cluster}" if self.cluster else str(self.key)

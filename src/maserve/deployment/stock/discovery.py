@@ -49,8 +49,7 @@ class DiscoveryRule:
             raise Trouble("DiscoveryRouteRemovalFailed", str(error)) from error
 
     def _route(self) -> RouteId:
-        key = Key(self.server.namespace, names.discovery_route(self.server.name))
-        return RouteId(cluster=None, key=key)
+        return RouteId.discovery(self.server)
 
     def _rule(self) -> Rule:
         return Rule(

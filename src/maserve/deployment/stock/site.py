@@ -160,8 +160,7 @@ class Site:
         return rule in rules and await self.ports.routes.is_live(self.target, route)
 
     def _route(self) -> RouteId:
-        key = Key(self.server.namespace, names.traffic_route(self.server.name))
-        return RouteId(cluster=self.cluster, key=key)
+        return RouteId.traffic(self.server, self.cluster)
 
     def _path(self) -> str:
         return names.traffic_path(self.server.name, self.deployment_name)

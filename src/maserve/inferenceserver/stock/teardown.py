@@ -3,7 +3,6 @@
 from maserve.backends import Backend
 from maserve.base.keys import Key
 from maserve.inferenceserver.stock.ports import Ports
-from maserve.resource import names
 from maserve.resource.targets import cluster_id
 from maserve.routing import RouteId
 from maserve.wire import v2
@@ -11,14 +10,12 @@ from maserve.wire import v2
 
 def traffic_route(server: Key, target: v2.ClusterTarget) -> RouteId:
     """Name the server's traffic route in one cluster."""
-    return RouteId(
-        cluster=cluster_id(target), key=Key(server.namespace, names.traffic_route(server.name))
-    )
+    return RouteId.traffic(server, cluster_id(target))
 
 
 def discovery_route(server: Key) -> RouteId:
     """Name the server's discovery route on the control plane."""
-    return RouteId(cluster=None, key=Key(server.namespace, names.discovery_route(server.name)))
+    return RouteId.discovery(server)
 
 
 async def remove_from_cluster(
