@@ -8,7 +8,8 @@ from maserve.base.errors import Expired, NotFound, Unavailable
 from maserve.base.keys import Key
 from maserve.cli.api import Api, Outside
 from maserve.cli.fields import progress
-from maserve.cli.goals import Aspect, Goal, dead_end, is_met
+from maserve.cli.goals import Aspect, Goal
+from maserve.cli.reach import dead_end, is_met
 from maserve.cli.screen import Progress
 from maserve.cli.session import CommandError, Exit
 from maserve.client import Change, ChangeType

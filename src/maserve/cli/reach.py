@@ -1,0 +1,124 @@
+"""How an object stands to a goal: there, on its way, or never without another change. Pure."""
+
+from maserve.cli.fields import condition_status, conditions_of, status_value, why
+from maserve.cli.goals import Aspect, Goal
+from maserve.resource import Resource
+from maserve.resource.annotations import PLACED_ON, is_retry_new
+from maserve.wire import v2
+
+_FINAL = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CLEAN_UP_COMPLETE", "CLEAN_UP_FAILED")
+"""Stages that no wait outlasts: left by the user's next change, a failed one also once its cause is
+removed. ROLLOUT_FAILED is not one: a rollback follows."""
+
+_ROLLBACK = ("ROLLOUT_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+
+_FAILED = ("ROLLOUT_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+"""Stages of a rollout that failed, in which a user may ask for the same revision again."""
+
+_LAST_CONDITIONS = {
+    "rolloutcomplete": "ROLLOUT_COMPLETE",
+    "rollbackcomplete": "ROLLBACK_COMPLETE",
+    "cleanupcomplete": "CLEAN_UP_COMPLETE",
+}
+"""The last conditions are never seen TRUE: all are cleared with the step to the stage they make."""
+
+
+def is_met(goal: Goal, resource: Resource) -> bool:
+    """Tell whether an object that exists is where the goal wants it, as of its newest spec."""
+    match goal.aspect:
+        case Aspect.DELETE:
+            return False
+        case Aspect.CONDITION:
+            return _has_condition(goal, resource)
+        case Aspect.STAGE | Aspect.STATE:
+            is_there = status_value(resource, goal.aspect) == goal.value
+            return is_there and (_is_of_cleanup(goal) or is_fresh(resource))
+
+
+def is_fresh(resource: Resource) -> bool:
+    """Tell whether the status speaks of the wish as it is now, not as it was before."""
+    match resource:
+        case v2.InferenceServer():
+            return resource.status.observed_generation >= resource.metadata.generation
+        case v2.Deployment() if resource.spec.deletion_spec.deleted:
+            return status_value(resource, "stage").startswith("CLEAN_UP")
+        case v2.Deployment():
+            desired, candidate = resource.spec.desired_revision, resource.status.candidate_revision
+            is_known = not desired.name or desired == candidate
+            return is_known and not _is_moving(resource) and not _is_retry_waiting(resource)
+        case _:
+            return True
+
+
+def dead_end(goal: Goal, resource: Resource) -> str:
+    """Say why the goal is out of reach without another change by the user; empty when it is not."""
+    if goal.aspect is Aspect.DELETE or is_met(goal, resource) or not is_fresh(resource):
+        return ""
+    if isinstance(resource, v2.Deployment):
+        return _dead_end_of_deployment(goal, resource)
+    if isinstance(resource, v2.InferenceServer) and status_value(resource, "state") == "FAILED":
+        return f"state is FAILED: {why(resource) or 'no reason given'}"
+    return ""
+
+
+def _dead_end_of_deployment(goal: Goal, deployment: v2.Deployment) -> str:
+    stage = status_value(deployment, "stage")
+    if _is_over(goal, deployment):
+        reason = why(deployment) or "nothing more is going to happen"
+        is_live = deployment.spec.desired_revision == deployment.status.current_revision
+        next_step = "; wait for state=HEALTHY" if is_live and stage == "ROLLBACK_COMPLETE" else ""
+        return f"stage is {stage}: {reason}{next_step}"
+    if not stage and not deployment.spec.desired_revision.name:
+        return why(deployment)
+    types = [each.type for each in conditions_of(deployment)]
+    is_kept = goal.name.lower() in map(str.lower, types)
+    if stage == "ROLLOUT_COMPLETE" and goal.aspect is Aspect.CONDITION and types and not is_kept:
+        kept = ", ".join(types)
+        return f"stage is {stage}, which clears the conditions of a rollout; it has: {kept}"
+    return ""
+
+
+def _has_condition(goal: Goal, resource: Resource) -> bool:
+    if not (_is_of_rollback(goal) or is_fresh(resource)):
+        return False
+    named = [each for each in conditions_of(resource) if each.type.lower() == goal.name.lower()]
+    if any(condition_status(each) == goal.value for each in named):
+        return True
+    stage = _LAST_CONDITIONS.get(goal.name.lower())
+    is_last = isinstance(resource, v2.Deployment) and goal.value == "TRUE" and not named
+    return is_last and stage == status_value(resource, "stage") and is_fresh(resource)
+
+
+def _is_moving(deployment: v2.Deployment) -> bool:
+    """Tell whether it is still placed on another server than the one it should be on."""
+    placed = deployment.metadata.annotations.get(PLACED_ON, "")
+    return placed not in ("", deployment.spec.inference_server.name)
+
+
+def _is_retry_waiting(deployment: v2.Deployment) -> bool:
+    """Tell whether a failed revision is asked for again and that has not ended yet."""
+    stage, status = status_value(deployment, "stage"), deployment.status
+    is_undone = status.candidate_revision != status.current_revision or stage == "ROLLBACK_FAILED"
+    failed = stage in _FAILED and is_undone
+    return failed and is_retry_new(deployment.metadata.annotations)
+
+
+def _is_over(goal: Goal, deployment: v2.Deployment) -> bool:
+    """Tell whether the stage is one that cannot lead to the goal."""
+    stage = status_value(deployment, "stage")
+    if stage.startswith("CLEAN_UP"):
+        return stage in _FINAL
+    if goal.aspect is Aspect.STATE:
+        # Once rolled back, the model that is still there may become healthy again by itself.
+        return stage in _FINAL and not deployment.status.current_revision.name
+    if _is_of_cleanup(goal):
+        return False
+    return stage in _FINAL or (stage == "ROLLOUT_FAILED" and not _is_of_rollback(goal))
+
+
+def _is_of_cleanup(goal: Goal) -> bool:
+    return goal.aspect is Aspect.STAGE and goal.value.startswith("CLEAN_UP")
+
+
+def _is_of_rollback(goal: Goal) -> bool:
+    return goal.value in _ROLLBACK or goal.name.startswith("Rollback")
