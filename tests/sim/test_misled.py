@@ -18,8 +18,6 @@ from maserve.testing.stories import (
 )
 from maserve.testing.virtually import differences, run_virtually, safe_tap, told
 
-pytestmark = pytest.mark.timeout(60)  # whole rollouts, in virtual time
-
 
 class DeafServerChanged(ServerChanged):
     """Announces nothing: every announcement is lost."""

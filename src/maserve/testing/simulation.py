@@ -6,6 +6,7 @@ The world, the store and everything the ports keep live on while control planes 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
@@ -48,6 +49,20 @@ SERVING = (
     serving.INFERENCE_SERVER,
 )
 """The stock serving modules: the same ones a real control plane runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A world without a control plane, at one moment of its clock; it can be lived often."""
+
+    rest: "Simulation"
+    at_s: float
+
+    async def relive(self) -> "Simulation":
+        """Return a simulation like it, once the loop's time has come to that moment."""
+        sim = deepcopy(self.rest)
+        await sim.clock.sleep(self.at_s - sim.clock.monotonic())
+        return sim
 
 
 @dataclass(kw_only=True)
@@ -119,6 +134,11 @@ class Simulation:
                 if is_so(found):
                     return found
                 await self.clock.sleep(0.05)
+
+    def moment(self) -> "Moment":
+        """Return the world as a crash right now would leave it."""
+        rest = deepcopy(self, {id(self.changed): type(self.changed)()})
+        return Moment(rest=rest, at_s=self.clock.monotonic())
 
     def deployments(self) -> tuple[v2.Deployment, ...]:
         """Return every Deployment as it is stored."""

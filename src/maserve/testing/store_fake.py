@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
 from maserve.base.clock import Clock
@@ -29,16 +29,22 @@ class StoreCall:
     namespace: str = ""
     name: str = ""
 
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """One step of history; `before` is None for a new object."""
+    """One step of history; `before` is None for a new object. Neither is ever changed in place."""
 
     version: int
     place: _Place
     type: ChangeType
     before: Resource | None
     after: Resource
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
 
 
 @dataclass(slots=True)
@@ -125,6 +131,10 @@ class FakeStore:
         self._bells: WeakSet[asyncio.Event] = WeakSet()
         self._failures: list[tuple[str, Error]] = []
         self._losses: list[tuple[str, Error]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Watchers are no part of a copy.
+        return {**vars(self), "_bells": WeakSet()}
 
     @property
     def version(self) -> int:

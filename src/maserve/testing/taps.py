@@ -48,7 +48,7 @@ class Tap:
     """Sits between a control plane and its ports. `count` is the number of writes so far.
 
     `at` counts from 1. `error` is raised by the two ERROR faults. `check` is called after each
-    write.
+    write, `witness` wherever a crash could strike: before each write and after it.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Tap:
         at: int = 0,
         error: Exception | None = None,
         meanwhile: Callable[[], Awaitable[None]] | None = None,
+        witness: Callable[[Fault], None] = lambda _: None,
     ) -> None:
         self.count = 0
         self.names: list[str] = []
@@ -68,6 +69,7 @@ class Tap:
         self._at = at
         self._error = error
         self._meanwhile = meanwhile
+        self._witness = witness
 
     def on(self, port: P) -> P:
         """Return the port with its writes watched."""
@@ -91,6 +93,7 @@ class Tap:
         return result
 
     def _strike(self, number: int, crash: Fault, error: Fault) -> None:
+        self._witness(crash)
         if number != self._at:
             return
         if self._fault is crash:

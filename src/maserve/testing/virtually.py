@@ -8,11 +8,14 @@ from typing import Any, TypeVar
 import looptime
 
 from maserve.testing.invariants import check
-from maserve.testing.simulation import Simulation
-from maserve.testing.stories import Story, tell
+from maserve.testing.simulation import Moment, Simulation
+from maserve.testing.stories import Story, picture, tell
 from maserve.testing.taps import Fault, Tap
 
 T = TypeVar("T")
+
+_TOLD: dict[tuple[Story, ...], Moment] = {}
+"""How stories told without faults end: always the same, so they are told once a process."""
 
 
 def run_virtually(story: Coroutine[Any, Any, T]) -> T:
@@ -30,10 +33,36 @@ def run_virtually(story: Coroutine[Any, Any, T]) -> T:
 
 async def told(*stories: Story) -> Simulation:
     """Return a simulation in which the stories have been told without faults."""
-    sim = Simulation()
-    for story in stories:
-        await tell(sim, story, safe_tap(sim))
-    return sim
+    if not stories:
+        return Simulation()
+    if stories not in _TOLD:
+        sim = await told(*stories[:-1])
+        await tell(sim, stories[-1], safe_tap(sim))
+        _TOLD[stories] = sim.moment()
+    return await _TOLD[stories].relive()
+
+
+async def crashes(earlier: tuple[Story, ...], story: Story, fault: Fault) -> tuple[Moment, ...]:
+    """Tell a story; return, for each write of it, the world that a crash there leaves.
+
+    `fault` says whether before or after the write. `end_after` goes on from there.
+    """
+    sim = await told(*earlier)
+    moments: list[Moment] = []
+
+    def witness(moment: Fault) -> None:
+        if moment is fault:
+            moments.append(sim.moment())
+
+    await tell(sim, story, Tap(safe_tap(sim).check, witness=witness))
+    return tuple(moments)
+
+
+async def end_after(crash: Moment, story: Story) -> dict[str, object]:
+    """Tell the story to a new control plane after a crash; return how the world looks then."""
+    sim = await crash.relive()
+    await tell(sim, story, safe_tap(sim))
+    return picture(sim)
 
 
 def safe_tap(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from maserve.backends import LoadReport, LoadState, ReplicaLoad, ReplicaStatus
 from maserve.base.clock import Clock
@@ -79,8 +80,13 @@ class FakeWorld:
     wanted: dict[Group, tuple[int, str]] = field(default_factory=dict)
     _poked: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What waits for a poke is no part of the world, and a copy runs on another loop.
+        return {**vars(self), "_poked": asyncio.Event()}
+
     async def run(self) -> None:
         """Let time do its work until cancelled; announces every server whose replicas changed."""
+        self._poked = asyncio.Event()
         while True:
             for server in self.settle():
                 self.changed.announce(server)
