@@ -244,6 +244,10 @@ class DataPlane:
         await self._ledger.submit(
             lambda state: states.without_idle_listeners(change(state), keep=self._asked_for)
         )
+        await self._release_ports(before)
+
+    async def _release_ports(self, before: Mapping[ClusterId, int]) -> None:
+        """Forget the ports of listeners that there were before and are no more."""
         await self._ports.release(before.keys() - self._ledger.state.listeners.keys())
 
     def _look_again(self) -> None:
@@ -262,7 +266,7 @@ class DataPlane:
         await self._ledger.load()
         before = self._ledger.state.listeners
         await self._ledger.save(states.without_idle_listeners(self._ledger.state))
-        await self._ports.release(before.keys() - self._ledger.state.listeners.keys())
+        await self._release_ports(before)
         if self.process.adopt():
             await self._swapper.load()
             if not self._swapper.has_listener_at(self._settings.gateway):

@@ -18,7 +18,7 @@ _FAILED = v2.INFERENCE_SERVER_STATE_FAILED
 class PlacementPrepared(Step):
     """Takes a new snapshot at the start of every rollout and freezes it (serving guide, Placement).
 
-    One of which the server has no cluster any more is none: then a new one is taken.
+    A snapshot does not count once the server has none of its clusters any more: a new one is taken.
 
     Clusters that are still coming up are waited for within the budget, so that a Deployment applied
     together with its server reaches every cluster; then those that serve are taken.

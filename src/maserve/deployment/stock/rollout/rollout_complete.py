@@ -16,7 +16,7 @@ LEGACY = tuple(
 
 
 class RolloutComplete(Step):
-    """Drops legacy annotations and records the completion. No cluster is never "all" of them."""
+    """Drops legacy annotations and records the completion; never without a single cluster."""
 
     def __init__(self, ports: Ports, clusters: int) -> None:
         super().__init__(TYPE, ports)
