@@ -101,7 +101,8 @@ class LocalInspector:
         seen = self.replicas.views(key_of(server), ClusterId(target.cluster_id))
         replicas = {status.name: _replica(status) for status in seen}
         try:
-            await self._describe_state(view, server, target)
+            for status in await self._describe_state(view, server, target):
+                replicas.setdefault(status.name, _replica(status))
             entries = await self._entries(server, target)
             view.entries.extend(
                 _entry(entry) for entry in entries if deployment in ("", entry.deployment_name)
@@ -113,11 +114,13 @@ class LocalInspector:
 
     async def _describe_state(
         self, view: ext.ClusterView, server: v2.InferenceServer, target: v2.ClusterTarget
-    ) -> None:
+    ) -> tuple[ReplicaStatus, ...]:
+        """Return the replicas that the backend tells of: it need not be the one on this machine."""
         status = await self.backends.get(server.spec.backend_type).get_server_status(server, target)
         view.state, view.message = str(status.state), status.message
         endpoints = await self.publisher.get(server)
         view.endpoint = str(endpoints.get(ClusterId(target.cluster_id), ""))
+        return status.replicas
 
     async def _entries(
         self, server: v2.InferenceServer, target: v2.ClusterTarget

@@ -9,6 +9,7 @@ from maserve.backends import ReplicaStatus
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId, Key
 from maserve.cmd.inspector import LocalInspector
+from maserve.cmd.inspector import Replicas as ReplicaViews
 from maserve.host import DataFolder
 from maserve.resource import get_kind
 from maserve.store import EventRow
@@ -49,12 +50,21 @@ class Replicas:
         return self.world.statuses(server, cluster)
 
 
-async def described(rig: ControlRig, folder: Path) -> ext.DescribeResponse:
+class NoReplicas:
+    """What is on this machine of a server that another backend runs elsewhere."""
+
+    def views(self, _server: Key, _cluster: ClusterId) -> tuple[ReplicaStatus, ...]:
+        return ()
+
+
+async def described(
+    rig: ControlRig, folder: Path, replicas: ReplicaViews | None = None
+) -> ext.DescribeResponse:
     inspector = LocalInspector(
         store=rig.store,
         events=NoEvents(),
         backends=rig.backends,
-        replicas=Replicas(rig.world),
+        replicas=replicas or Replicas(rig.world),
         model_config=rig.model_config,
         routes=rig.routes,
         publisher=rig.publisher,
@@ -73,6 +83,15 @@ async def test_replicas_are_shown_with_their_models(rig: ControlRig, tmp_path: P
     ]
     assert [model.state for each in cluster.replicas for model in each.models] == ["READY"] * 2
     assert [entry.name for entry in cluster.entries] == ["m1"]
+
+
+async def test_replicas_of_another_backend_are_shown_with_their_models(
+    rig: ControlRig, tmp_path: Path
+) -> None:
+    await rig.provide(clusters=["c1"], replicas=2)
+    await rig.list_model("m1")
+    (cluster,) = (await described(rig, tmp_path, NoReplicas())).clusters
+    assert [[model.name for model in each.models] for each in cluster.replicas] == [["m1"]] * 2
 
 
 async def test_a_list_that_cannot_be_read_hides_no_replica(rig: ControlRig, tmp_path: Path) -> None:
