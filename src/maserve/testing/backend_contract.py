@@ -10,7 +10,7 @@ from typing import Protocol
 
 import pytest
 
-from maserve.backends import Backend, LoadState, ServerState, find_failed, is_loaded
+from maserve.backends import Backend, LoadReport, LoadState, ServerState, find_failed, is_loaded
 from maserve.base.keys import Key, ModelName
 from maserve.resource.metadata import key_of
 from maserve.wire import v2
@@ -64,8 +64,28 @@ async def a_serving(
 ) -> v2.InferenceServer:
     """Create the server and wait until it serves."""
     await world.backend.create_server(server, target)
-    await world.until(lambda: is_serving(world, server, target))
+    try:
+        await world.until(lambda: is_serving(world, server, target))
+    except TimeoutError as error:
+        status = await world.backend.get_server_status(server, target)
+        raise AssertionError(f"the server does not come to serve: {status}") from error
     return server
+
+
+async def until_reported(
+    world: BackendWorld, server: Key, model: ModelName, holds: Callable[[LoadReport], bool]
+) -> LoadReport:
+    """Wait until the model's report in `EAST` is such; return it."""
+
+    async def is_so() -> bool:
+        return holds(await world.backend.get_model_status(server, EAST, model))
+
+    try:
+        await world.until(is_so)
+    except TimeoutError as error:
+        report = await world.backend.get_model_status(server, EAST, model)
+        raise AssertionError(f"the load state does not come: {report}") from error
+    return await world.backend.get_model_status(server, EAST, model)
 
 
 async def is_serving(
@@ -80,7 +100,7 @@ class BackendContract:
 
     @pytest.fixture
     def world(self) -> BackendWorld:
-        raise NotImplementedError("the subclass provides the world")
+        raise NotImplementedError("the class that inherits the suite has a fixture `world`")
 
     async def test_absent_server_is_pending(self, world: BackendWorld) -> None:
         status = await world.backend.get_server_status(an_inference_server(), EAST)
@@ -156,12 +176,7 @@ class BackendContract:
     async def test_model_is_loaded_on_every_replica(self, world: BackendWorld) -> None:
         server = await a_serving(world, an_inference_server(replicas=2))
         await world.want_model(key_of(server), EAST, MODEL)
-
-        async def loaded() -> bool:
-            return is_loaded(await world.backend.get_model_status(key_of(server), EAST, MODEL))
-
-        await world.until(loaded)
-        report = await world.backend.get_model_status(key_of(server), EAST, MODEL)
+        report = await until_reported(world, key_of(server), MODEL, is_loaded)
 
         names = [row.replica for row in report.rows]
         assert names == sorted(set(names))
@@ -170,13 +185,9 @@ class BackendContract:
     async def test_failed_load_is_reported_with_its_reason(self, world: BackendWorld) -> None:
         server = await a_serving(world, an_inference_server())
         await world.want_model(key_of(server), EAST, MODEL, fails="no weights")
-
-        async def failed() -> bool:
-            report = await world.backend.get_model_status(key_of(server), EAST, MODEL)
-            return find_failed(report) is not None
-
-        await world.until(failed)
-        report = await world.backend.get_model_status(key_of(server), EAST, MODEL)
+        report = await until_reported(
+            world, key_of(server), MODEL, lambda now: find_failed(now) is not None
+        )
 
         assert "no weights" in report.rows[0].reason
         assert not is_loaded(report)

@@ -28,7 +28,7 @@ class ProviderContract:
     @pytest.fixture
     def provider(self) -> Provider:
         """Give the implementation under test."""
-        raise NotImplementedError
+        raise NotImplementedError("the class that inherits the suite has a fixture `provider`")
 
     async def test_cluster_resolves_to_an_address(self, provider: Provider) -> None:
         endpoint = await provider.resolve(v2.ClusterTarget(cluster_id="east"))
@@ -50,7 +50,7 @@ class PublisherContract:
     @pytest.fixture
     def publisher(self) -> Publisher:
         """Give the implementation under test."""
-        raise NotImplementedError
+        raise NotImplementedError("the class that inherits the suite has a fixture `publisher`")
 
     async def test_nothing_is_published_at_first(self, publisher: Publisher) -> None:
         assert await publisher.get(a_server()) == {}

@@ -38,7 +38,7 @@ class ModelConfigContract:
     @pytest.fixture
     def provider(self) -> ModelConfigProvider:
         """Give the implementation under test."""
-        raise NotImplementedError
+        raise NotImplementedError("the class that inherits the suite has a fixture `provider`")
 
     async def test_config_is_absent_before_it_is_created(
         self, provider: ModelConfigProvider

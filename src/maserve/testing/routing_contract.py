@@ -45,7 +45,7 @@ class RoutingContract:
     @pytest.fixture
     def manager(self) -> Manager:
         """Give the implementation under test."""
-        raise NotImplementedError
+        raise NotImplementedError("the class that inherits the suite has a fixture `manager`")
 
     async def test_created_route_exists_with_its_rules(self, manager: Manager) -> None:
         await manager.create(TARGET, ROUTE, RouteConfig(rules=(a_default_rule(), a_rule())))
