@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -22,3 +23,5 @@ def pytest_sessionstart() -> None:
     # Asked for "the" event loop before there is one, asyncio makes a loop that nobody closes, and
     # pytest-asyncio asks. Once a loop (or None) was set, it does not.
     asyncio.set_event_loop(None)
+    # A job that is cancelled gets SIGTERM: the programs that tests run end as they do on Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
