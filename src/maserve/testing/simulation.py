@@ -5,7 +5,7 @@ The world, the store and everything the ports keep live on while control planes 
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from dataclasses import InitVar, dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from maserve.base.keys import ClusterId, Key
 from maserve.base.tasks import run_until
 from maserve.cmd import serving
 from maserve.cmd.parts import Parts, ServerChanged
-from maserve.cmd.wiring import build_container, invoke_all
+from maserve.cmd.wiring import Module, build_container, invoke_all
 from maserve.deployment.stock import ArtifactCheck, RolloutSettings
 from maserve.endpoints import Provider, Publisher
 from maserve.modelconfig import ModelConfigProvider
@@ -69,6 +69,7 @@ class Moment:
 class Simulation:
     """A world that outlives its control planes. `seed` fixes every choice made at random.
 
+    An extension adds its own to `modules`; the fake ports are there already and can be decorated.
     `another_store` stands in for the store in memory, whose objects alone can be peeked at.
     """
 
@@ -78,6 +79,7 @@ class Simulation:
     changed: ServerChanged = field(default_factory=ServerChanged)
     recorder: FakeRecorder = field(default_factory=FakeRecorder)
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
+    modules: Sequence[Module] = SERVING
     another_store: InitVar[Store | None] = None
 
     def __post_init__(self, another_store: Store | None) -> None:
@@ -115,8 +117,8 @@ class Simulation:
             raise
 
     async def _manager(self, tap: Tap) -> Manager:
-        container = build_container(SERVING, self._ports(tap))
-        await invoke_all(container, SERVING)
+        container = build_container(self.modules, self._ports(tap), wanted=(Parts,))
+        await invoke_all(container, self.modules)
         parts = await container.get(Parts)
         return Manager(
             clients=parts.clients,
