@@ -1,5 +1,6 @@
 """The code on the pages about extending is complete: it is taken from them and run."""
 
+import asyncio
 import importlib
 import re
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from maserve.apiserver import Extensions
 from maserve.base.keys import ClusterId, Key
 from maserve.cmd import controllermgr, serving
 from maserve.cmd.settings import Settings
@@ -162,3 +164,47 @@ async def test_replacement_in_place_of_the_stock_plugin_fits(tmp_path: Path) -> 
     mine = load("my_server_plugin").TEAM_PLUGIN
     modules = [mine if module is replaced else module for module in controllermgr.options()]
     await build_container(modules, values(tmp_path)).close()
+
+
+@pytest.mark.parametrize(("page", "name"), [("my_rules", "MY_RULES"), ("my_backend", "MY_BACKEND")])
+async def test_module_of_a_page_fits_into_the_stock_list(
+    page: str, name: str, tmp_path: Path
+) -> None:
+    modules = (*controllermgr.options(), getattr(load(page), name))
+    await build_container(modules, values(tmp_path)).close()
+
+
+def test_rule_of_the_page_names_what_is_missing() -> None:
+    rules = load("my_rules")
+    extensions = rules.with_rules(Extensions())
+    (problem,) = extensions.problems_of(a_deployment())
+    assert str(problem) == "metadata.annotations[example.com/contact] must say who is called"
+
+
+async def run_tool(folder: Path, *words: str) -> str:
+    """Run a tool on the pages' files, all of which must be well; return what it said."""
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *words),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await program.communicate()
+    assert program.returncode == 0, out.decode()
+    return out.decode()
+
+
+@pytest.mark.slow  # a pytest of its own on a busy machine
+async def test_tests_of_the_pages_pass(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n")
+    said = await run_tool(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", ".")
+    assert " passed" in said
+
+
+@pytest.mark.slow  # reads all our types, once
+@pytest.mark.timeout(90)
+async def test_code_of_the_pages_passes_the_strict_type_check(tmp_path: Path) -> None:
+    cache = PAGES.parents[1] / ".mypy_cache" / "extension-pages"
+    names = sorted(path.name for path in tmp_path.glob("*.py"))
+    said = await run_tool(tmp_path, "mypy", "--strict", f"--cache-dir={cache}", *names)
+    assert f"no issues found in {len(names)} source files" in said
