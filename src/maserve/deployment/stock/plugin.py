@@ -32,7 +32,8 @@ from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
 from maserve.deployment.stock.rollout.soak import Soak
 from maserve.deployment.stock.rollout.traffic import Traffic
 from maserve.deployment.stock.rollout.validated import Validated
-from maserve.deployment.stock.site import Site, list_placed
+from maserve.deployment.stock.site import Site
+from maserve.deployment.stock.sites import list_placed
 from maserve.deployment.stock.stage import parse_stage
 from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.deployment.stock.strategy import pace_of

@@ -49,11 +49,9 @@ async def serve(site: Site, deployment: v2.Deployment, reason: str) -> Serving:
     report = await site.load(model)
     failed = find_failed(report)
     if failed is not None:
-        text = f"model {model} failed to load in cluster {site.cluster} on replica {failed.replica}"
-        return Serving(done=False, failure=f"{text}: {failed.reason}")
+        return Serving(done=False, failure=site.describe_failure(model, failed))
     if not is_loaded(report):
-        text = f"model {model} in cluster {site.cluster}: {summary(report)}"
-        return Serving(done=False, text=text)
+        return Serving(done=False, text=site.describe_load(report))
     return await _switch(site, model, reason)
 
 

@@ -7,16 +7,11 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from maserve.backends import Backend, LoadReport
+from maserve.backends import Backend, LoadReport, ReplicaLoad, summary
 from maserve.base.errors import Denied, Error, NotFound, Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.deployment.keys import server_name
-from maserve.deployment.stock.placement import (
-    backend_type,
-    everywhere,
-    snapshot_of,
-    still_wanted,
-)
+from maserve.deployment.stock.placement import backend_type
 from maserve.deployment.stock.ports import Ports
 from maserve.modelconfig import Entry, Phase, find_entry, promoted
 from maserve.resource import names
@@ -101,6 +96,15 @@ class Site:
         asking = self._backend().get_model_status(self.server, self.target, model)
         return await _or_trouble(asking, "ModelStatusCheckFailed")
 
+    def describe_load(self, report: LoadReport) -> str:
+        """Say how far the model is on the replicas."""
+        return f"model {report.model} in cluster {self.cluster}: {summary(report)}"
+
+    def describe_failure(self, model: ModelName, row: ReplicaLoad) -> str:
+        """Say on which replica the model failed to load, and why."""
+        where = f"cluster {self.cluster} on replica {row.replica}"
+        return f"model {model} failed to load in {where}: {row.reason}"
+
     async def is_routed(self, model: ModelName) -> bool:
         """Tell whether the data plane has acknowledged that traffic goes to the model."""
         route, rule = self._route(), self._rule(model)
@@ -184,38 +188,6 @@ def site_of(ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget) -
         deployment_name=deployment.metadata.name,
         backend_type=backend_type(deployment),
     )
-
-
-async def list_placed(ports: Ports, deployment: v2.Deployment) -> tuple[Site, ...]:
-    """Return the places of the snapshot that the server still has, in order; maybe none.
-
-    A server that cannot be read changes nothing.
-    """
-    key = Key(deployment.metadata.namespace, server_name(deployment))
-    try:
-        server = await ports.store.find(v2.InferenceServer, key)
-    except Error:
-        server = None
-    targets = still_wanted(snapshot_of(deployment), server)
-    return tuple(site_of(ports, deployment, target) for target in targets)
-
-
-async def list_sites(ports: Ports, deployment: v2.Deployment) -> tuple[Site, ...]:
-    """Return every place that may hold something of the Deployment. Raises `Trouble`.
-
-    A server that is gone took its configs and routes with it; only what was recorded is looked at.
-    """
-    name = server_name(deployment)
-    if not name:
-        return ()
-    try:
-        server = await ports.store.find(
-            v2.InferenceServer, Key(deployment.metadata.namespace, name)
-        )
-    except Error as error:
-        raise Trouble("UnableToReadTargetClusters", str(error)) from error
-    targets = everywhere(deployment, server)
-    return tuple(site_of(ports, deployment, target) for target in targets)
 
 
 def _find_namesake(listed: tuple[Entry, ...], entry: Entry) -> Entry | None:

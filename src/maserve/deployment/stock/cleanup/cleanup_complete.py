@@ -3,7 +3,8 @@
 from maserve.base.keys import ModelName
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.ports import Ports
-from maserve.deployment.stock.site import Site, Trouble, list_sites
+from maserve.deployment.stock.site import Site, Trouble
+from maserve.deployment.stock.sites import list_sites
 from maserve.deployment.stock.step import Step
 from maserve.wire import api, v2
 

@@ -3,7 +3,7 @@
 The cluster serves the previous model and the candidate is gone from it.
 """
 
-from maserve.backends import is_loaded, summary
+from maserve.backends import is_loaded
 from maserve.base.keys import ModelName
 from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate, current
@@ -59,7 +59,7 @@ class Restored(Step):
         report = await self._site.load(back)
         if is_loaded(report):
             return self.latch(previous)
-        text = f"model {back} in cluster {self._site.cluster}: {summary(report)}"
+        text = self._site.describe_load(report)
         return self.waiting(previous, text, "RestoringPreviousModel")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:

@@ -52,10 +52,7 @@ class Canary(Step):
         report = await self._site.load(model)
         row = None if entry is None else _find_row(report, entry)
         if entry is not None and row is not None and row.state is LoadState.FAILED:
-            text = (
-                f"model {model} failed to load in cluster {self._site.cluster} on replica "
-                f"{row.replica}: {row.reason}"
-            )
+            text = self._site.describe_failure(model, row)
             return self.failed(previous, text, "CanaryLoadFailed")
         if entry is not None and row is not None and row.running:
             return self.waiting(previous, self._progress(model, entry, report), "CanaryLoading")

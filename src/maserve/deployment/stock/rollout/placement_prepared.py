@@ -5,7 +5,8 @@ from maserve.base.keys import Key
 from maserve.conditions import read_progress
 from maserve.deployment.stock.placement import record_placement
 from maserve.deployment.stock.ports import Ports
-from maserve.deployment.stock.site import Trouble, list_placed
+from maserve.deployment.stock.site import Trouble
+from maserve.deployment.stock.sites import list_placed
 from maserve.deployment.stock.step import Step
 from maserve.deployment.stock.strategy import ignored_fields
 from maserve.resource.metadata import key_of

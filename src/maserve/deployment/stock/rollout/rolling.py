@@ -1,6 +1,6 @@
 """`RollingRolloutComplete-<cluster>`: the model is READY on every replica."""
 
-from maserve.backends import find_failed, is_loaded, summary
+from maserve.backends import find_failed, is_loaded
 from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate
 from maserve.deployment.stock.site import Site
@@ -36,8 +36,7 @@ class Rolling(Step):
         report = await self._site.load(model)
         if is_loaded(report):
             return self.latch(previous)
-        text = f"model {model} in cluster {self._site.cluster}: {summary(report)}"
-        return self.waiting(previous, text, "ModelLoading")
+        return self.waiting(previous, self._site.describe_load(report), "ModelLoading")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         model = candidate(resource)
@@ -50,10 +49,6 @@ class Rolling(Step):
         report = await self._site.load(model)
         failed = find_failed(report)
         if failed is not None:
-            text = (
-                f"model {model} failed to load in cluster {self._site.cluster} on replica "
-                f"{failed.replica}: {failed.reason}"
-            )
+            text = self._site.describe_failure(model, failed)
             return self.failed(previous, text, "ModelLoadFailed")
-        text = f"model {model} in cluster {self._site.cluster}: {summary(report)}"
-        return self.waiting(previous, text, "ModelLoading")
+        return self.waiting(previous, self._site.describe_load(report), "ModelLoading")

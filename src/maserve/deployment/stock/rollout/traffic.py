@@ -1,6 +1,6 @@
 """`TrafficRoutingConfigured-<cluster>`: required for readiness, verified again, route flipped."""
 
-from maserve.backends import find_failed, is_loaded, summary
+from maserve.backends import find_failed, is_loaded
 from maserve.base.keys import ModelName
 from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate
@@ -65,7 +65,7 @@ class Traffic(Step):
             )
             return self.failed(previous, text, "ModelLoadFailed")
         if not is_loaded(report):
-            text = f"model {model} in cluster {self._site.cluster}: {summary(report)}"
+            text = self._site.describe_load(report)
             return self.waiting(previous, text, "WaitingForReplicas")
         await self._site.route_to(model, "TrafficRouteUpsertFailed")
         text = f"traffic of cluster {self._site.cluster} is switching to model {model}"
