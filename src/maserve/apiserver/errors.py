@@ -1,6 +1,6 @@
 """What an error becomes on the wire: one table of gRPC codes and one shape of texts.
 
-Source: behaviour 1.7 and 17; `style.md` section 5.
+Source: behaviour 1.7 and 17.
 """
 
 from collections.abc import Iterator

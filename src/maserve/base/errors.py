@@ -1,4 +1,4 @@
-"""The errors that cross package borders (`style.md`, section 5).
+"""The errors that cross package borders.
 
 Expected outcomes are values; these are for what a caller cannot go on from. Each carries its data
 as fields and builds its sentence in `__str__`.

@@ -1,4 +1,4 @@
-"""What must be true of the world after every write (`architecture.md` 5.6).
+"""What must be true of the world after every write (ARCHITECTURE, Order is safety).
 
 Each check returns what is wrong as sentences; an empty list means all is well.
 """
