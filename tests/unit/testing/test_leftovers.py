@@ -59,7 +59,10 @@ def test_socket_that_did_not_fit_into_the_folder_is_swept(folder: DataFolder) ->
 
 def test_programs_are_killed_though_a_record_cannot_be_read(folder: DataFolder) -> None:
     (folder.processes / "unreadable.json").mkdir(parents=True)
-    argv = (sys.executable, "-c", "input()", str(folder.path))
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as program:
+    argv = (sys.executable, "-c", "print(flush=True); input()", str(folder.path))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as program:
+        assert program.stdout is not None
+        program.stdout.readline()  # before it runs its command line may not be there to be read
         kill_programs(folder)
         assert program.wait(timeout=10) == -9
