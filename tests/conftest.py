@@ -3,7 +3,10 @@
 import asyncio
 import os
 import signal
+import time
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # `--hypothesis-profile=deep` is for a long look at one property. No profile has a deadline: how
@@ -18,6 +21,10 @@ for name, examples in (("fast", 20), ("ci", 100), ("deep", 2000)):
     )
 settings.load_profile("ci" if os.environ.get("CI") else "fast")
 
+LIMIT_S = 5.0
+FREE = ("slow", "real", "hypothesis")
+"""Marks of tests without that limit: their length is explained, or chosen by a profile."""
+
 
 def pytest_sessionstart() -> None:
     # Asked for "the" event loop before there is one, asyncio makes a loop that nobody closes, and
@@ -25,3 +32,15 @@ def pytest_sessionstart() -> None:
     asyncio.set_event_loop(None)
     # A job that is cancelled gets SIGTERM: the programs that tests run end as they do on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Hold tests to `LIMIT_S` of processor time; on the clock it would depend on who else works."""
+    before_s = time.process_time()
+    yield
+    took_s = time.process_time() - before_s
+    if took_s > LIMIT_S and not any(item.get_closest_marker(mark) for mark in FREE):
+        pytest.fail(
+            f"took {took_s:.1f} s of processor time, {LIMIT_S:.0f} are allowed", pytrace=False
+        )

@@ -14,9 +14,6 @@ from maserve.testing.fake_engine import FakeEngine
 from maserve.testing.triton_stage import Stage, a_stage, fast_settings, kill_leftovers, until
 from maserve.wire import v2
 
-# Starts real processes; on two busy cores a roll of replicas takes its time.
-pytestmark = pytest.mark.timeout(30)
-
 
 @dataclass
 class LocalWorld:

@@ -383,7 +383,6 @@ async def test_a_server_that_never_comes_fails_the_rollout(rig: ControlRig) -> N
     assert "InferenceServer ns/is not found" in deployment.status.message
 
 
-@pytest.mark.timeout(20)  # hundreds of passes over a real file
 async def test_every_cluster_soaks_before_the_next_begins(ready: ControlRig) -> None:
     deployment = await ready.deployment()
     deployment.spec.strategy.zonal.rollout_period_in_seconds = 10

@@ -325,7 +325,6 @@ async def both(rig: ControlRig, rounds: int = 20) -> None:
         rig.advance(1.0)
 
 
-@pytest.mark.timeout(20)  # two controllers, hundreds of passes over a real file
 async def test_server_and_deployment_applied_together_end_live_everywhere(
     made: ControlRig,
 ) -> None:
@@ -338,7 +337,6 @@ async def test_server_and_deployment_applied_together_end_live_everywhere(
     assert made.entries("c1") == made.entries("c2") == {"m1": Phase.SERVING}
 
 
-@pytest.mark.timeout(20)  # two controllers, hundreds of passes over a real file
 async def test_a_removed_cluster_does_not_disturb_the_deployment(made: ControlRig) -> None:
     await made.store.create(a_model("m1"))
     await made.store.create(a_deployment(desired="m1"))

@@ -18,7 +18,7 @@ from maserve.testing.taps import Tap
 from maserve.testing.virtually import run_virtually, safe_tap, told
 from maserve.wire import v2
 
-pytestmark = pytest.mark.timeout(90)  # a rollout for every other write of one
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]  # a rollout for every other write of one
 
 COMPLETE = v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE
 ROLLED_BACK = v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE

@@ -24,7 +24,10 @@ from maserve.testing.virtually import (
 )
 from maserve.wire import v2
 
-pytestmark = pytest.mark.timeout(90)  # half a rollout, on average, for every write of one
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(90),
+]  # half a rollout, on average, for every write of one
 
 STORIES: dict[str, tuple[tuple[Story, ...], Story]] = {
     "first rollout": ((), first_rollout),

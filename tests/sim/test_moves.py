@@ -28,7 +28,10 @@ from maserve.testing.virtually import (
 )
 from maserve.wire import v2
 
-pytestmark = pytest.mark.timeout(90)  # a rollout, or half of one, for every write of one
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(90),
+]  # a rollout, or half of one, for every write of one
 
 OTHER = Key("ns", "other")
 COMPLETE = v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE

@@ -27,7 +27,7 @@ from maserve.testing.taps import Fault, Tap
 from maserve.testing.virtually import differences, run_virtually, safe_tap, told
 from maserve.wire import v2
 
-pytestmark = pytest.mark.timeout(90)  # a rollout for every write of one
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]  # a rollout for every write of one
 
 Act = Callable[[Simulation], Awaitable[None]]
 

@@ -19,9 +19,6 @@ from maserve.store.sqlite.database import Transaction
 from maserve.testing.resources import a_deployment, a_model, a_project, an_inference_server
 from maserve.wire import v2
 
-# Each run starts an interpreter, on a machine that does other things too.
-pytestmark = pytest.mark.timeout(30)
-
 LABEL = "a DNS label (lower-case letters, digits and inner dashes, at most 63 characters)"
 
 

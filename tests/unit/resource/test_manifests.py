@@ -123,7 +123,7 @@ def test_bad_yaml_is_told(text: str, said: str) -> None:
     assert said in refused(text)[0]
 
 
-@pytest.mark.timeout(20)  # reads a million values before it says so
+@pytest.mark.slow  # reads a million values before it says so
 def test_aliases_cannot_unfold_without_bound() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]

@@ -54,7 +54,6 @@ async def acknowledged_until_killed(file: Path, count: int) -> dict[str, tuple[i
     return {name: (int(version), int(step)) for name, version, step in words}
 
 
-@pytest.mark.timeout(30)  # starts an interpreter
 @pytest.mark.parametrize("count", [1, 57, 230])
 async def test_acknowledged_writes_survive_a_kill(tmp_path: Path, count: int) -> None:
     file = tmp_path / "store.db"
