@@ -268,6 +268,58 @@ async def test_a_class_is_a_factory_of_itself() -> None:
     assert (await container.get(User)).port.name == "one"
 
 
+class Bare:
+    """Is made of nothing."""
+
+
+async def test_a_class_without_a_constructor_is_made_of_nothing() -> None:
+    container = build_container([Module(name="a", provide=(Bare,))])
+
+    assert isinstance(await container.get(Bare), Bare)
+
+
+class Cat(Speaking):
+    """Inherits the port, and with it a constructor that takes anything."""
+
+    def speak(self) -> str:
+        return "meow"
+
+
+async def test_a_class_that_inherits_its_port_is_made_of_nothing() -> None:
+    container = build_container([Module(name="a", provide=(Cat,))])
+
+    assert (await container.get(Cat)).speak() == "meow"
+
+
+def test_values_that_need_each_other_are_named() -> None:
+    def port(_user: User) -> Port:
+        raise AssertionError
+
+    with pytest.raises(WiringError) as caught:
+        build_container([Module(name="a", provide=(port, user))])
+    assert str(caught.value).startswith("the modules do not fit together: ")
+    assert all(name in str(caught.value) for name in (PORT, f"{User.__module__}.User"))
+
+
+def names() -> list[str]:
+    return ["one"]
+
+
+def by_name(names: list[str]) -> Port:
+    return Port(names[0])
+
+
+async def test_a_type_with_parameters_is_a_type_like_others() -> None:
+    container = build_container([Module(name="a", provide=(names, by_name))])
+
+    assert (await container.get(Port)).name == "one"
+
+
+def test_a_type_with_parameters_is_named_with_them() -> None:
+    with pytest.raises(WiringError, match=r"no module in the list provides list\[str\], which"):
+        build_container([Module(name="a", provide=(by_name,))])
+
+
 def test_the_stock_list_has_no_two_of_a_kind() -> None:
     provided = [step.makes for step in read_steps(options()).provide]
 
