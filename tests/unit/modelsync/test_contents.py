@@ -9,7 +9,7 @@ import pytest
 from maserve.artifacts import ArtifactUri, OnProgress, content_id
 from maserve.testing.modelsync_rig import FakeSource, SyncRig, a_rig, an_entry
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(noop_cycles=0)  # no threads, no sockets to wait for
 
 M1, M2 = "s3://b/m1", "s3://b/m2"
 

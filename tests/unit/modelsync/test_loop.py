@@ -10,7 +10,7 @@ from maserve.host import signature_of
 from maserve.modelsync.lock import locked
 from maserve.testing.modelsync_rig import GRACE_S, SyncRig, a_rig, an_entry
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(noop_cycles=0)  # no threads, no sockets to wait for
 
 M1, M2 = "s3://b/m1", "s3://b/m2"
 

@@ -16,7 +16,7 @@ from maserve.base.keys import ReplicaName
 from maserve.modelconfig.types import Entry
 from maserve.testing.modelsync_rig import SyncRig, a_rig, an_entry
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(noop_cycles=0)  # no threads, no sockets to wait for
 
 NAMES = ("a", "b", "c")
 URIS = tuple(f"s3://b/{number}" for number in range(4))

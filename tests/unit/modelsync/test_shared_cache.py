@@ -13,7 +13,7 @@ from maserve.base.keys import ReplicaName
 from maserve.modelsync.lock import locked
 from maserve.testing.modelsync_rig import GRACE_S, InlineWorker, a_rig, an_entry
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(noop_cycles=0)  # no threads, no sockets to wait for
 
 M1 = "s3://b/m1"
 
