@@ -191,9 +191,11 @@ def test_kinds_are_counted_in_a_fixed_order() -> None:
 @pytest.fixture
 def sleeper(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that was started with a path below the test's folder."""
-    program = "import sys; sys.stdin.read()"
+    program = "import sys; print(flush=True); sys.stdin.read()"
     argv = [sys.executable, "-c", program, str(tmp_path / "data")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # until then its command line may still be empty
         yield process
         process.kill()
 
