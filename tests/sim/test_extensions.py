@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from maserve.cmd.wiring import Module
-from maserve.deployment import Registrar
+from maserve.deployment import Conditions, Registrar
 from maserve.deployment.noop import NoopPlugin
 from maserve.endpoints import Endpoint, Provider
 from maserve.testing.builders import a_deployment
@@ -77,3 +77,30 @@ async def resolved() -> set[str]:
 
 def test_decorated_port_is_what_the_stock_plugin_works_with() -> None:
     assert run_virtually(resolved()) == {"c1", "c2"}
+
+
+class Faulty(NoopPlugin):
+    """Raises what is no error of the project's own, as a library may in an author's code."""
+
+    async def rollout_plugin(self, _deployment: v2.Deployment) -> Conditions:
+        raise ConnectionError("no answer from the registry")
+
+
+async def told_of_a_fault() -> list[tuple[str, str]]:
+    def register(plugins: Registrar) -> None:
+        plugins.register_plugin("TARGET_TYPE_INFERENCE_SERVER", "", Faulty())
+
+    sim = Simulation(modules=(*SERVING, Module(name="faulty", invoke=(register,))))
+
+    async def story() -> None:
+        await sim.store.create(a_deployment(desired="m1"))
+        await sim.clock.sleep(60)
+
+    await sim.run(safe_tap(sim), story)
+    return [(event.reason, event.message) for event in sim.recorder.events]
+
+
+def test_fault_of_a_plugin_is_an_event_on_the_object() -> None:
+    ((reason, message),) = run_virtually(told_of_a_fault())
+    assert reason == "ReconciliationError"
+    assert message.startswith("ConnectionError('no answer from the registry'): a fault of")

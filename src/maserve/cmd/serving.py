@@ -20,6 +20,7 @@ from maserve.inferenceserver import Plugin as InferenceServerPlugin
 from maserve.inferenceserver.stock import Ports as InferenceServerPorts
 from maserve.inferenceserver.stock import StockPlugin as InferenceServerStockPlugin
 from maserve.modelconfig import ModelConfigProvider
+from maserve.resource import R
 from maserve.routing import Manager as RoutingManager
 from maserve.routing import TrafficProbe
 from maserve.runtime import (
@@ -135,12 +136,27 @@ def inference_server_plugin(
 class ControllerFactory:
     """Builds controllers that share clock, randomness and metrics."""
 
-    def __init__(self, clock: Clock, rng: random.Random, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        registry: CollectorRegistry,
+        recorder: EventRecorder,
+    ) -> None:
         self._clock = clock
         self._rng = rng
         self._metrics = Metrics(registry)
+        self._recorder = recorder
 
-    def build(self, name: str, reconcile: Reconcile, workers: int) -> Controller:
+    def build(
+        self, name: str, reconcile: Reconcile, workers: int, *, objects: Informer[R]
+    ) -> Controller:
+        """Build a controller of `objects`; what ends a pass of one is an event on it."""
+
+        def tell(key: Key, why: str) -> None:
+            if (found := objects.find(key)) is not None:
+                self._recorder.warning(found, "ReconciliationError", why)
+
         queue: WorkQueue[Key] = WorkQueue(self._clock, rng=self._rng)
         return Controller(
             name,
@@ -150,6 +166,7 @@ class ControllerFactory:
             queue=queue,
             metrics=self._metrics.of_controller(name, queue),
             settings=ControllerSettings(workers=workers),
+            tell=tell,
         )
 
 
@@ -165,7 +182,9 @@ def start_inference_server_controller(
 ) -> None:
     """Add the controller, woken by its objects and by announcements of the world."""
     shell = InferenceServerController(store=store, plugin=plugin, recorder=recorder, clock=clock)
-    controller = factory.build("inference-server", shell.reconcile, INFERENCE_SERVER_WORKERS)
+    controller = factory.build(
+        "inference-server", shell.reconcile, INFERENCE_SERVER_WORKERS, objects=servers
+    )
     enqueue_changed(servers, controller.enqueue)
     enqueue_announced(changed, controller.enqueue, lambda key: (key,))
     parts.sources.append(servers)
@@ -185,7 +204,9 @@ def start_deployment_controller(
 ) -> None:
     """Add the controller, woken also by everything that moves on the Deployments' servers."""
     shell = DeploymentController(store=store, registrar=plugins, recorder=recorder, clock=clock)
-    controller = factory.build("deployment", shell.reconcile, DEPLOYMENT_WORKERS)
+    controller = factory.build(
+        "deployment", shell.reconcile, DEPLOYMENT_WORKERS, objects=deployments
+    )
     on_server = keys_by(deployments.index(_servers_of))
     enqueue_changed(deployments, controller.enqueue)
     enqueue_related(

@@ -16,6 +16,9 @@ from maserve.runtime.queue import WorkQueue
 
 Reconcile = Callable[[Key], Awaitable[Outcome]]
 
+Tell = Callable[[Key, str], None]
+"""Lets a user know why an object got no further in a pass; must not raise."""
+
 _log = structlog.get_logger()
 
 
@@ -38,7 +41,10 @@ class ControllerSettings:
 
 
 class Controller:
-    """Runs `reconcile` for each added key, never twice at once for one key, and loses none."""
+    """Runs `reconcile` for each added key, never twice at once for one key, and loses none.
+
+    What a pass raises it cannot have recorded in the object: it is logged, and told once.
+    """
 
     def __init__(
         self,
@@ -50,6 +56,7 @@ class Controller:
         queue: WorkQueue[Key],
         metrics: ControllerMetrics,
         settings: ControllerSettings,
+        tell: Tell,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
@@ -58,6 +65,7 @@ class Controller:
         self._queue = queue
         self._metrics = metrics
         self._settings = settings
+        self._tell = tell
         self._log = _log.bind(controller=name)
         self._conflicts: dict[Key, int] = {}
         self._restarts: dict[Key, int] = {}
@@ -158,12 +166,14 @@ class Controller:
     def _after_refusal(self, key: Key, error: Error) -> str:
         if self._is_news(key, f"{type(error).__name__}: {error}"):
             self._log.error("reconcile refused", error=str(error))
+            self._tell(key, f"{error}; tried again every {self._settings.refused_s:g} s")
         self._queue.add_after(key, self._settings.refused_s)
         return "refused"
 
     def _after_bug(self, key: Key, error: Exception) -> None:
         if self._is_news(key, repr(error)):
             self._log.error("reconcile raised", error=repr(error), exc_info=error)
+            self._tell(key, f"{error!r}: a fault of the control plane or a plugin; tried again")
         self._queue.add_rate_limited(key)
 
     def _retry(self, key: Key, event: str, error: str) -> None:
@@ -171,6 +181,7 @@ class Controller:
         delay_s = self._queue.add_rate_limited(key)
         if self._is_news(key, f"{event}: {error}"):
             self._log.warning(event, error=error, attempt=attempt, retry_s=round(delay_s, 3))
+            self._tell(key, f"{event}: {error}; tried again")
 
     def _is_news(self, key: Key, text: str) -> bool:
         """Tell whether this is not what was logged last for `key`: each error is logged once."""

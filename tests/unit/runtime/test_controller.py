@@ -68,6 +68,7 @@ class Bench:
         self.registry = CollectorRegistry()
         clock = LoopClock()
         queue: WorkQueue[Key] = WorkQueue(clock, backoff=Backoff(initial_s=1, limit_s=30))
+        self.told: list[tuple[Key, str]] = []
         self.controller = Controller(
             "demo",
             reconcile,
@@ -76,6 +77,7 @@ class Bench:
             queue=queue,
             metrics=Metrics(self.registry).of_controller("demo", queue),
             settings=settings,
+            tell=lambda key, why: self.told.append((key, why)),
         )
 
     def passes(self, result: str) -> float | None:
@@ -224,6 +226,25 @@ async def test_what_needs_a_person_is_logged_once(
         bench.controller.enqueue(KEY)
         await asyncio.sleep(1)
     assert events(logged) == [event]
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (
+            ValueError("odd"),
+            "ValueError('odd'): a fault of the control plane or a plugin; tried again",
+        ),
+        (Denied("pods"), "pods; tried again every 300 s"),
+        (Unavailable("cluster c1"), "reconcile failed: cluster c1; tried again"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_what_ends_a_pass_is_told_once(error: Exception, why: str) -> None:
+    async with running(Script(error, error)) as bench:
+        bench.controller.enqueue(KEY)
+        await asyncio.sleep(1000)
+        assert bench.told == [(KEY, why)]
 
 
 async def test_a_bug_is_logged_with_its_traceback(
