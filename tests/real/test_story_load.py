@@ -18,9 +18,12 @@ CARELESS = ("-m", "maserve.testing.careless_up")
 
 
 async def rolled_back_and_forth(story: Story) -> LoadSummary:
-    """Roll v1 to v2 and at once back, and to v2 again after v2 was unloaded, under load."""
-    await story.model("v1")
-    await story.model("v2")
+    """Roll v1 to v2 and at once back, and to v2 again after v2 was unloaded, under load.
+
+    A load takes long enough for a switch that does not wait for it to be noticed.
+    """
+    await story.model("v1", load_s=0.5)
+    await story.model("v2", load_s=0.5)
     await story.server()
     await story.roll("v1")
     async with story.load() as load:
