@@ -60,7 +60,7 @@ class Moment:
 
     async def relive(self) -> "Simulation":
         """Return a simulation like it, once the loop's time has come to that moment."""
-        sim = deepcopy(self.rest)
+        sim = deepcopy(self.rest, {id(self.rest.modules): self.rest.modules})
         await sim.clock.sleep(self.at_s - sim.clock.monotonic())
         return sim
 
@@ -139,7 +139,8 @@ class Simulation:
 
     def moment(self) -> "Moment":
         """Return the world as a crash right now would leave it."""
-        rest = deepcopy(self, {id(self.changed): type(self.changed)()})
+        apart = {id(self.changed): type(self.changed)(), id(self.modules): self.modules}
+        rest = deepcopy(self, apart)
         return Moment(rest=rest, at_s=self.clock.monotonic())
 
     def deployments(self) -> tuple[v2.Deployment, ...]:
