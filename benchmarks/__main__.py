@@ -1,18 +1,29 @@
-"""Run the benchmarks named on the command line, or all of them."""
+"""Run the benchmarks named on the command line; without names, those that take minutes."""
 
+import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 
-from benchmarks import idle, overhead, store
+from benchmarks import idle, overhead, soak, store
 
-ALL = {"overhead": overhead.main, "idle": idle.main, "store": store.main}
+USUAL: dict[str, Callable[[], bool]] = {
+    "overhead": overhead.main,
+    "idle": idle.main,
+    "store": store.main,
+}
 
 
 def main() -> None:
-    names = sys.argv[1:] or list(ALL)
-    unknown = [name for name in names if name not in ALL]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join((*USUAL, "soak")))
+    parser.add_argument("--minutes", type=float, default=20.0, help="how long the soak takes")
+    given = parser.parse_args()
+    known: dict[str, Callable[[], bool]] = {**USUAL, "soak": partial(soak.main, given.minutes)}
+    unknown = [name for name in given.names if name not in known]
     if unknown:
-        sys.exit(f"error: no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
-    kept = [ALL[name]() for name in names]
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
+    kept = [known[name]() for name in given.names or USUAL]
     sys.exit(0 if all(kept) else 1)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from maserve.testing.load_results import LoadSummary
 
-LONGEST_S = 600
+LONGEST_S = 600.0
 _ANSWER_S = 20.0
 
 
@@ -30,11 +30,13 @@ class LoadProcess:
 
 
 @asynccontextmanager
-async def load_on(url: str, body: Path, *, rate_per_s: float) -> AsyncIterator[LoadProcess]:
+async def load_on(
+    url: str, body: Path, *, rate_per_s: float, longest_s: float = LONGEST_S
+) -> AsyncIterator[LoadProcess]:
     """Post the body to the URL at that rate; returns when the first answer is there."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "maserve.testing.load", url),
-        *(f"--body={body}", f"--rate={rate_per_s:g}", f"--seconds={LONGEST_S}"),
+        *(f"--body={body}", f"--rate={rate_per_s:g}", f"--seconds={longest_s:g}"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
