@@ -30,8 +30,10 @@ def pytest_sessionstart() -> None:
     # Asked for "the" event loop before there is one, asyncio makes a loop that nobody closes, and
     # pytest-asyncio asks. Once a loop (or None) was set, it does not.
     asyncio.set_event_loop(None)
-    # A job that is cancelled gets SIGTERM: the programs that tests run end as they do on Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A job that is cancelled gets SIGTERM: the programs that tests run end as they do on Ctrl-C,
+    # which a shell takes from what it runs in the background.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
