@@ -167,7 +167,9 @@ class Story:
             while True:
                 view = await self.server_view()
                 replicas = [one for cluster in view.clusters for one in cluster.replicas]
-                is_back = all(one.ready and one.pid not in (0, dead_pid) for one in replicas)
+                is_back = bool(replicas) and all(
+                    one.ready and one.pid not in (0, dead_pid) for one in replicas
+                )
                 if is_back and all(cluster.state == "SERVING" for cluster in view.clusters):
                     return
                 await SystemClock().sleep(0.05)
