@@ -1,8 +1,6 @@
 """Artifacts through a real server of the Google Cloud Storage protocol, on loopback."""
 
 import asyncio
-import io
-import tarfile
 from collections.abc import AsyncIterator
 from importlib import resources
 from pathlib import Path
@@ -22,12 +20,10 @@ from maserve.artifacts import (
 from maserve.base.errors import Invalid, NotFound
 from maserve.host import HttpClient
 from maserve.testing.loopback import free_port
+from maserve.testing.stored_models import BUCKET, build_objects, ignore_progress, list_files
 
 # The server is a process of its own.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(30)]
-
-BUCKET = "models"
-
 
 # The wheel's own wrapper does not tell the server its name, so that objects cannot be read.
 PROGRAM = "vendor/fake-gcs-server/bin/fake-gcs-server-linux-amd64"
@@ -55,45 +51,20 @@ async def settings() -> AsyncIterator[StorageSettings]:
 
 
 async def put(url: str) -> None:
-    objects = {
-        "m1/": b"",
-        "m1/1/": b"",
-        "m1/config.pbtxt": b'name: "m1"',
-        "m1/1/model.py": b"code",
-        "m10/1/model.py": b"of another model",
-        "one.onnx": b"x",
-        "m2.tar.gz": a_tar(),
-    }
     async with HttpClient() as http:
         made = await http.request(
             "POST", f"{url}/storage/v1/b?project=p", body=b'{"name": "models"}', timeout_s=5
         )
         assert made.status == 200, made.text()
-        for name, body in objects.items():
+        for name, body in build_objects().items():
             query = f"uploadType=media&name={quote(name, safe='')}"
             target = f"{url}/upload/storage/v1/b/{BUCKET}/o?{query}"
             answer = await http.request("POST", target, body=body, timeout_s=5)
             assert answer.status == 200, answer.text()
 
 
-def a_tar() -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        info = tarfile.TarInfo("digits/1/model.py")
-        info.size = 4
-        tar.addfile(info, io.BytesIO(b"code"))
-    return data.getvalue()
-
-
 def gs(path: str) -> ArtifactUri:
     return ArtifactUri.parse(f"gs://{BUCKET}/{path}")
-
-
-def ignore(progress: Progress) -> None: ...
-
-
-def tree(folder: Path) -> list[str]:
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
 async def test_prefix_is_downloaded_with_everything_below_it(
@@ -103,7 +74,7 @@ async def test_prefix_is_downloaded_with_everything_below_it(
     async with Artifacts(settings) as artifacts:
         await artifacts.check_exists(gs("m1/"))
         await artifacts.download(gs("m1/"), tmp_path / "into", seen.append)
-    assert tree(tmp_path / "into") == ["1/model.py", "config.pbtxt"]
+    assert list_files(tmp_path / "into") == ["1/model.py", "config.pbtxt"]
     assert (seen[-1].bytes_done, seen[-1].bytes_total) == (14, 14)
 
 
@@ -113,8 +84,8 @@ async def test_archive_is_downloaded_and_unpacked(
     again = parse_storage_settings(storage_environment(settings), settings.limits)
     async with Artifacts(again) as artifacts:
         await artifacts.check_exists(gs("m2.tar.gz"))
-        await artifacts.download(gs("m2.tar.gz"), tmp_path / "into", ignore)
-    assert tree(tmp_path) == ["into/1/model.py"]
+        await artifacts.download(gs("m2.tar.gz"), tmp_path / "into", ignore_progress)
+    assert list_files(tmp_path) == ["into/1/model.py"]
 
 
 @pytest.mark.parametrize("path", ["none/", "none.tar", "m"])
@@ -127,4 +98,4 @@ async def test_what_is_not_there_is_not_found(settings: StorageSettings, path: s
 async def test_one_file_is_refused(settings: StorageSettings, tmp_path: Path) -> None:
     async with Artifacts(settings) as artifacts:
         with pytest.raises(Invalid, match="is one file; give a model's folder"):
-            await artifacts.download(gs("one.onnx"), tmp_path / "into", ignore)
+            await artifacts.download(gs("one.onnx"), tmp_path / "into", ignore_progress)

@@ -1,8 +1,6 @@
 """Artifacts through a real S3 protocol server and a real HTTP server, on loopback."""
 
-import io
 import logging
-import tarfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -22,11 +20,10 @@ from maserve.artifacts import (
     storage_environment,
 )
 from maserve.base.errors import Denied, Invalid, NotFound, Unavailable
+from maserve.testing.stored_models import BUCKET, a_tar, build_objects, ignore_progress, list_files
 
 # A server process thread and the first import of the S3 server's modules.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(30)]
-
-BUCKET = "models"
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +55,7 @@ def objects(endpoint: str) -> None:
     )
     client.create_bucket(Bucket=BUCKET)
     files = {
-        "m1/": b"",
-        "m1/1/": b"",
-        "m1/config.pbtxt": b'name: "m1"',
-        "m1/1/model.py": b"code",
-        "m10/1/model.py": b"of another model",
-        "one.onnx": b"x",
-        "m2.tar.gz": a_tar(),
+        **build_objects(),
         "marker/": b"",
         "climbs//1/x": b"",
         "clash/1": b"file",
@@ -75,24 +66,8 @@ def objects(endpoint: str) -> None:
         client.put_object(Bucket=BUCKET, Key=key, Body=body)
 
 
-def a_tar() -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        info = tarfile.TarInfo("digits/1/model.py")
-        info.size = 4
-        tar.addfile(info, io.BytesIO(b"code"))
-    return data.getvalue()
-
-
 def s3(path: str) -> ArtifactUri:
     return ArtifactUri.parse(f"s3://{BUCKET}/{path}")
-
-
-def ignore(progress: Progress) -> None: ...
-
-
-def tree(folder: Path) -> list[str]:
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
 async def test_prefix_is_downloaded_with_everything_below_it(
@@ -101,7 +76,7 @@ async def test_prefix_is_downloaded_with_everything_below_it(
     seen: list[Progress] = []
     async with Artifacts(settings) as artifacts:
         await artifacts.download(s3("m1/"), tmp_path / "into", seen.append)
-    assert tree(tmp_path / "into") == ["1/model.py", "config.pbtxt"]
+    assert list_files(tmp_path / "into") == ["1/model.py", "config.pbtxt"]
     assert (seen[-1].bytes_done, seen[-1].bytes_total) == (14, 14)
 
 
@@ -109,8 +84,8 @@ async def test_archive_is_downloaded_and_unpacked(
     settings: StorageSettings, tmp_path: Path
 ) -> None:
     async with Artifacts(settings) as artifacts:
-        await artifacts.download(s3("m2.tar.gz"), tmp_path / "into", ignore)
-    assert tree(tmp_path) == ["into/1/model.py"]
+        await artifacts.download(s3("m2.tar.gz"), tmp_path / "into", ignore_progress)
+    assert list_files(tmp_path) == ["into/1/model.py"]
 
 
 @pytest.mark.parametrize("path", ["m1/", "m1", "m2.tar.gz"])
@@ -130,7 +105,7 @@ async def test_missing_bucket_is_not_found(settings: StorageSettings, tmp_path: 
     uri = ArtifactUri.parse("s3://nowhere/m1/")
     async with Artifacts(settings) as artifacts:
         with pytest.raises(NotFound, match="s3://nowhere/m1"):
-            await artifacts.download(uri, tmp_path / "into", ignore)
+            await artifacts.download(uri, tmp_path / "into", ignore_progress)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +123,7 @@ async def test_what_cannot_be_a_model_is_refused(
 ) -> None:
     async with Artifacts(settings) as artifacts:
         with pytest.raises(Invalid, match=needle):
-            await artifacts.download(s3(path), tmp_path / "into", ignore)
+            await artifacts.download(s3(path), tmp_path / "into", ignore_progress)
 
 
 async def test_unreachable_storage_is_unavailable() -> None:
@@ -192,8 +167,8 @@ async def test_signed_web_archive_is_downloaded(web_server: str, tmp_path: Path)
     uri = ArtifactUri.parse(f"{web_server}/signed.tar.gz?sig=good")
     async with Artifacts(StorageSettings(limits=Limits(retries=0))) as artifacts:
         await artifacts.check_exists(uri)
-        await artifacts.download(uri, tmp_path / "into", ignore)
-    assert tree(tmp_path) == ["into/1/model.py"]
+        await artifacts.download(uri, tmp_path / "into", ignore_progress)
+    assert list_files(tmp_path) == ["into/1/model.py"]
 
 
 async def test_denied_is_told_apart_and_hides_the_signature(web_server: str) -> None:
