@@ -1,4 +1,7 @@
-"""A Deployment that is pointed at another server: nothing stays behind, whenever that happens."""
+"""A Deployment that is pointed at another server: it is served all the while, wherever it ends.
+
+The safety rules are checked after every write: the old path stays whole until the new one is.
+"""
 
 import pytest
 
@@ -16,6 +19,7 @@ from maserve.testing.stories import (
     picture,
     second_rollout,
     tell,
+    until_stage,
 )
 from maserve.testing.taps import Fault, Tap
 from maserve.testing.virtually import (
@@ -45,16 +49,25 @@ async def a_second_server(sim: Simulation) -> None:
     )
 
 
-async def move(sim: Simulation) -> None:
-    """Point the Deployment at the second server, as a user would."""
+async def move(sim: Simulation, model: str = "") -> None:
+    """Point the Deployment at the second server, and at a model if one is named."""
     while True:
         deployment = await sim.store.get(v2.Deployment, DEPLOYMENT)
         deployment.spec.inference_server.name = OTHER.name
+        deployment.spec.desired_revision.name = model or deployment.spec.desired_revision.name
         try:
             await sim.store.update(deployment)
         except Conflict:
             continue
         return
+
+
+async def fail_to_move(sim: Simulation) -> None:
+    """Point the Deployment at another server and a model that no replica can load."""
+    sim.world.broken["m3"] = "weights are missing"
+    await move(sim, model="m3")
+    await until_stage(sim, v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE)
+    await sim.clock.sleep(60)
 
 
 async def arrive(sim: Simulation) -> None:
@@ -78,6 +91,56 @@ def test_a_crash_at_any_write_of_a_move_changes_nothing_in_the_end() -> None:
     assert len(crashed) >= 10
     for at, crash in enumerate(crashed, 1):
         assert differences(undisturbed, run_virtually(end_after(crash, arrive))) == [], at
+
+
+def test_a_move_that_fails_leaves_everything_as_it_was() -> None:
+    async def story() -> tuple[Simulation, object]:
+        sim = await told(first_rollout, a_second_server)
+        before = _of_server(sim, SERVER)
+        await tell(sim, fail_to_move, safe_tap(sim))
+        return sim, before
+
+    sim, before = run_virtually(story())
+
+    (deployment,) = sim.deployments()
+    assert _of_server(sim, SERVER) == before
+    assert _held(sim, OTHER) == [[], [], 0]
+    assert deployment.metadata.annotations[PLACED_ON] == SERVER.name
+    assert deployment.status.state == v2.DEPLOYMENT_STATE_HEALTHY
+    assert "rollout of m3 on server other failed" in deployment.status.message
+    assert "rolling back to m1 on server is" in deployment.status.message
+    assert "weights are missing" in deployment.status.message
+
+
+def test_a_crash_at_any_write_of_a_failing_move_changes_nothing_in_the_end() -> None:
+    before = (first_rollout, a_second_server)
+    undisturbed = picture(run_virtually(told(*before, fail_to_move)))
+    crashed = run_virtually(crashes(before, fail_to_move, Fault.CRASH_AFTER))
+    assert len(crashed) >= 10
+    for at, crash in enumerate(crashed, 1):
+        assert differences(undisturbed, run_virtually(end_after(crash, fail_to_move))) == [], at
+
+
+def test_a_server_that_is_not_there_is_waited_for_while_the_old_one_serves() -> None:
+    async def story() -> tuple[Simulation, str]:
+        sim = await told(first_rollout)
+        tap = safe_tap(sim)
+
+        async def mistype(each: Simulation) -> None:
+            await move(each)
+            await each.clock.sleep(600)
+            waiting = each.deployments()[0].status.conditions[0].message
+            assert "InferenceServer ns/other not found" in waiting
+            await until_stage(each, v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE)
+            await each.clock.sleep(60)
+
+        await tell(sim, mistype, tap)
+        return sim, sim.deployments()[0].status.message
+
+    sim, message = run_virtually(story())
+    assert "InferenceServer ns/other not found" in message
+    assert _held(sim, SERVER) == [["m1"], ["m1"], 3]
+    assert sim.deployments()[0].status.state == v2.DEPLOYMENT_STATE_HEALTHY
 
 
 async def _moved_at(at: int) -> Simulation:
@@ -105,6 +168,13 @@ def _has_arrived(deployment: v2.Deployment | None) -> bool:
         and deployment.metadata.annotations.get(PLACED_ON) == OTHER.name
         and deployment.status.stage == COMPLETE
     )
+
+
+def _of_server(sim: Simulation, server: Key) -> object:
+    """Return what there is on a server: entries and rules, in every cluster."""
+    lists = [sim.model_config.find_entries(server, ClusterId(c)) for c in ("c1", "c2")]
+    traffic = [traffic_rules(sim, server, ClusterId(c)) for c in ("c1", "c2")]
+    return lists, traffic, discovery_rules(sim, server)
 
 
 def _held(sim: Simulation, server: Key) -> list[object]:

@@ -3,7 +3,15 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from maserve.cli.fields import age, condition_status, conditions_of, status_value, title, why
+from maserve.cli.fields import (
+    age,
+    condition_status,
+    conditions_of,
+    serving_server,
+    status_value,
+    title,
+    why,
+)
 from maserve.cli.tables import align
 from maserve.resource import Resource
 from maserve.wire import api, ext, v2
@@ -56,8 +64,13 @@ def _deployment(deployment: v2.Deployment) -> Iterator[tuple[str, str]]:
     yield "desired", spec.desired_revision.name
     yield "candidate", status.candidate_revision.name
     yield "current", status.current_revision.name
-    yield "server", spec.inference_server.name
+    yield "server", _server_of(deployment)
     yield "strategy", spec.strategy.WhichOneof("rollout_strategy") or "rolling"
+
+
+def _server_of(deployment: v2.Deployment) -> str:
+    serving, wanted = serving_server(deployment), deployment.spec.inference_server.name
+    return wanted if serving == wanted else f"{serving}, wanted on {wanted}"
 
 
 def _server(server: v2.InferenceServer) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 
 from maserve.resource import Resource, is_deleting, kind_of
+from maserve.resource.annotations import PLACED_ON
 from maserve.wire import api, v2
 
 _STEPS = (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172800))
@@ -114,3 +115,12 @@ def age(seconds: int, now: datetime) -> str:
         if passed < limit:
             return f"{passed // size}{unit}"
     return f"{passed // 86400}d"
+
+
+def serving_server(deployment: v2.Deployment) -> str:
+    """Return the InferenceServer through which a Deployment answers: while it moves, the old one.
+
+    Before it is placed, the one that the spec names.
+    """
+    placed = deployment.metadata.annotations.get(PLACED_ON, "")
+    return placed or deployment.spec.inference_server.name

@@ -6,7 +6,7 @@ from maserve.base.errors import Unavailable
 from maserve.base.keys import Key
 from maserve.cli.api import Api
 from maserve.cli.documents import called, read_text
-from maserve.cli.fields import progress
+from maserve.cli.fields import progress, serving_server
 from maserve.cli.session import CommandError, Exit, Session
 from maserve.host.http import Answer
 from maserve.resource.names import discovery_path
@@ -18,7 +18,7 @@ async def predict(api: Api, session: Session, key: Key, *, gateway: str, body: b
     deployment = await api.get(v2.Deployment, key)
     if not isinstance(deployment, v2.Deployment) or not deployment.spec.inference_server.name:
         raise CommandError(f"Deployment {key} names no InferenceServer, so nothing can be asked")
-    path = discovery_path(deployment.spec.inference_server.name, key.name)
+    path = discovery_path(serving_server(deployment), key.name)
     try:
         answer = await session.outside.post(f"http://{gateway}{path}/infer", body)
     except Unavailable as error:
@@ -46,7 +46,7 @@ def _refusal(answer: Answer, deployment: v2.Deployment) -> str:
     if answer.status in (404, 503):
         next_step = f"`maserve describe deployment {name} -n {namespace}` tells more"
         return f"no model answered: {said}; the stage is {progress(deployment)}; {next_step}"
-    server = deployment.spec.inference_server.name
+    server = serving_server(deployment)
     next_step = f"`maserve logs {server} -n {namespace} --process engine` may tell more"
     return f"the request was refused: {said}; mend the request, or {next_step}"
 

@@ -3,12 +3,20 @@
 from maserve.cli.fields import condition_status, conditions_of, status_value, why
 from maserve.cli.goals import Aspect, Goal
 from maserve.resource import Resource
-from maserve.resource.annotations import PLACED_ON, is_retry_new
+from maserve.resource.annotations import (
+    CANDIDATE_SERVER,
+    FINISHED_FOR,
+    PLACED_ON,
+    STARTED_FOR,
+    is_retry_new,
+)
 from maserve.wire import v2
 
 _FINAL = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CLEAN_UP_COMPLETE", "CLEAN_UP_FAILED")
 """Stages that no wait outlasts: left by the user's next change, a failed one also once its cause is
 removed. ROLLOUT_FAILED is not one: a rollback follows."""
+
+_ENDS = (*_FINAL, "ROLLOUT_COMPLETE", "ROLLOUT_FAILED")
 
 _ROLLBACK = ("ROLLOUT_FAILED", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 
@@ -90,9 +98,16 @@ def _has_condition(goal: Goal, resource: Resource) -> bool:
 
 
 def _is_moving(deployment: v2.Deployment) -> bool:
-    """Tell whether it is still placed on another server than the one it should be on."""
-    placed = deployment.metadata.annotations.get(PLACED_ON, "")
-    return placed not in ("", deployment.spec.inference_server.name)
+    """Tell whether the status still speaks of another server, or of the time before a start.
+
+    A start is recorded before its stage: until then the stage is an earlier rollout's.
+    """
+    annotations = deployment.metadata.annotations
+    tried = annotations.get(CANDIDATE_SERVER, "") or annotations.get(PLACED_ON, "")
+    started = annotations.get(STARTED_FOR, "")
+    is_begun = started not in ("", annotations.get(FINISHED_FOR, ""))
+    is_elsewhere = tried not in ("", deployment.spec.inference_server.name)
+    return is_elsewhere or (is_begun and status_value(deployment, "stage") in _ENDS)
 
 
 def _is_retry_waiting(deployment: v2.Deployment) -> bool:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from maserve.cli.fields import age, condition_status, conditions_of, short, status_value
+from maserve.cli.fields import (
+    age,
+    condition_status,
+    conditions_of,
+    serving_server,
+    short,
+    status_value,
+)
 from maserve.resource import Resource
 from maserve.wire import v2
 
@@ -94,7 +101,7 @@ def _deployment(deployment: v2.Deployment) -> tuple[str, ...]:
         status_value(deployment, "state"),
         deployment.spec.desired_revision.name,
         deployment.status.current_revision.name,
-        deployment.spec.inference_server.name,
+        serving_server(deployment),
     )
 
 

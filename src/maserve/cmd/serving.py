@@ -9,7 +9,7 @@ from maserve.base.clock import Clock
 from maserve.base.keys import Key
 from maserve.cmd.parts import Parts, ServerChanged
 from maserve.cmd.wiring import Module
-from maserve.deployment import DeploymentController, Registrar, SimpleRegistrar, server_name
+from maserve.deployment import DeploymentController, Registrar, SimpleRegistrar, known_servers
 from maserve.deployment.stock import ArtifactCheck, RolloutSettings
 from maserve.deployment.stock import Ports as DeploymentPorts
 from maserve.deployment.stock import StockPlugin as DeploymentStockPlugin
@@ -220,8 +220,8 @@ def start_deployment_controller(
 
 
 def _servers_of(deployment: v2.Deployment) -> tuple[Key, ...]:
-    """Return the servers a Deployment is on and wants to be on."""
-    names = (server_name(deployment), deployment.spec.inference_server.name)
+    """Return the servers a Deployment may be on and wants to be on."""
+    names = (*known_servers(deployment), deployment.spec.inference_server.name)
     namespace = deployment.metadata.namespace
     return tuple(Key(namespace, name) for name in dict.fromkeys(names) if name)
 

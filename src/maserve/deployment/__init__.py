@@ -6,6 +6,7 @@ so.
 
 from maserve.deployment.controller import DeploymentController
 from maserve.deployment.keys import FINALIZER, server_name
+from maserve.deployment.places import known_servers
 from maserve.deployment.plugin import Conditions, ObservabilityContext, Plugin, RequestContext
 from maserve.deployment.registrar import Registrar, SimpleRegistrar
 
@@ -18,5 +19,6 @@ __all__ = [
     "Registrar",
     "RequestContext",
     "SimpleRegistrar",
+    "known_servers",
     "server_name",
 ]

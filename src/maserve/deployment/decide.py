@@ -6,6 +6,7 @@ Source: extension guide, section 2; behaviour 5.2 and 5.3.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from maserve.base.keys import ModelName
 from maserve.deployment.keys import (
     ALERT_FIRED,
     DESIRED_CHANGED,
@@ -13,12 +14,20 @@ from maserve.deployment.keys import (
     candidate,
     current,
     desired,
-    has_moved,
+    has_other_target,
     is_cleanup,
     is_terminal,
-    same_revision,
+    server_name,
+)
+from maserve.deployment.places import (
+    candidate_server,
+    describe_candidate,
+    is_live,
+    is_moving,
+    is_wanted,
 )
 from maserve.resource.annotations import (
+    CANDIDATE_SERVER,
     FINISHED_FOR,
     HEALTH_GATE_REASON,
     PLACED_ON,
@@ -108,7 +117,7 @@ def _wants_cleanup(deployment: v2.Deployment) -> bool:
     recorded = deployment.metadata.annotations.get(PLACED_ON, "")
     placed = bool(candidate(deployment) or current(deployment) or recorded)
     unwanted = deployment.spec.deletion_spec.deleted or not desired(deployment)
-    return placed and (unwanted or has_moved(deployment))
+    return placed and (unwanted or has_other_target(deployment))
 
 
 def _begin_cleanup(deployment: v2.Deployment) -> Lifecycle:
@@ -124,13 +133,11 @@ def _in_progress(deployment: v2.Deployment) -> bool:
 
 def _go_on(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
     """Roll back or go on rolling out; a rollback that has started runs to completion."""
-    status = deployment.status
-    if status.stage == _ROLLING_BACK:
+    if deployment.status.stage == _ROLLING_BACK:
         return Lifecycle.ROLLBACK
     if _may_roll_back(deployment):
-        if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
-            text = f"desired model changed from {candidate(deployment)} to {desired(deployment)}"
-            return _begin_rollback(deployment, DESIRED_CHANGED, f"{text}; rolling back first")
+        if not is_wanted(deployment):
+            return _begin_rollback(deployment, DESIRED_CHANGED, _changed_message(deployment))
         if not gate.healthy and current(deployment) and _has_candidate_to_undo(deployment):
             return _begin_rollback(deployment, ALERT_FIRED, _alert_message(deployment))
     set_annotation(deployment, ROLLBACK_REASON, None)
@@ -151,54 +158,63 @@ def _begin_rollback(deployment: v2.Deployment, reason: str, message: str) -> Lif
 
 
 def _has_candidate_to_undo(deployment: v2.Deployment) -> bool:
-    status = deployment.status
-    return bool(candidate(deployment)) and not same_revision(
-        status.candidate_revision, status.current_revision
-    )
+    return bool(candidate(deployment)) and not is_live(deployment)
+
+
+def _changed_message(deployment: v2.Deployment) -> str:
+    tried, wanted = candidate(deployment), desired(deployment)
+    if deployment.spec.inference_server.name != candidate_server(deployment):
+        tried = ModelName(f"{tried} on server {candidate_server(deployment)}")
+        wanted = ModelName(f"{wanted} on server {deployment.spec.inference_server.name}")
+    return f"desired model changed from {tried} to {wanted}; rolling back first"
 
 
 def _alert_message(deployment: v2.Deployment) -> str:
     reason = deployment.metadata.annotations.get(HEALTH_GATE_REASON, "")
     cause = f" ({reason})" if reason else ""
-    text = f"health gate failed while rolling out {candidate(deployment)}{cause}"
-    return f"{text}; rolling back to {current(deployment)}"
+    text = f"health gate failed while rolling out {describe_candidate(deployment)}{cause}"
+    return f"{text}; rolling back to {_describe_current(deployment)}"
 
 
 def _failed_message(deployment: v2.Deployment) -> str:
-    back = current(deployment)
+    back = _describe_current(deployment)
     where = f"rolling back to {back}" if back else "no previous revision, removing it"
     cause = f" ({deployment.status.message})" if deployment.status.message else ""
-    return f"rollout of {candidate(deployment)} failed{cause}; {where}"
+    return f"rollout of {describe_candidate(deployment)} failed{cause}; {where}"
+
+
+def _describe_current(deployment: v2.Deployment) -> str:
+    """Name what there is to go back to; empty when there is nothing."""
+    back = current(deployment)
+    return f"{back} on server {server_name(deployment)}" if back and is_moving(deployment) else back
 
 
 def _is_new_desired(deployment: v2.Deployment) -> bool:
-    status = deployment.status
     if not desired(deployment) or deployment.spec.deletion_spec.deleted:
         return False
-    if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
+    if not is_wanted(deployment) or deployment.status.stage in _NOTHING_KNOWN:
         return True
-    if status.stage in _NOTHING_KNOWN:
-        return True
-    return _is_wanted_again(deployment) or _is_retry(deployment)
+    return _is_begun(deployment) or _is_wanted_again(deployment) or _is_retry(deployment)
+
+
+def _is_begun(deployment: v2.Deployment) -> bool:
+    """Tell whether a start was recorded, and the status that follows it was not written."""
+    annotations = deployment.metadata.annotations
+    started = annotations.get(STARTED_FOR, "")
+    is_recorded = started not in ("", annotations.get(FINISHED_FOR, ""))
+    return is_recorded and _has_candidate_to_undo(deployment)
 
 
 def _is_wanted_again(deployment: v2.Deployment) -> bool:
-    """Tell whether the candidate has not failed: its wish was taken back and is there again.
-
-    Also when that was seen before, and only the record of the new start was written.
-    """
-    annotations = deployment.metadata.annotations
-    was_taken_back = annotations.get(ROLLBACK_REASON, "") == DESIRED_CHANGED
-    is_begun = annotations.get(STARTED_FOR, "") != annotations.get(FINISHED_FOR, "")
+    """Tell whether the candidate has not failed: its wish was taken back and is there again."""
+    was_taken_back = deployment.metadata.annotations.get(ROLLBACK_REASON, "") == DESIRED_CHANGED
     is_undone = deployment.status.stage in _UNDONE and _has_candidate_to_undo(deployment)
-    return is_undone and (was_taken_back or is_begun)
+    return is_undone and was_taken_back
 
 
 def _is_retry(deployment: v2.Deployment) -> bool:
     """Tell whether a user asks again for the revision that failed."""
-    status = deployment.status
-    is_live = same_revision(status.candidate_revision, status.current_revision)
-    failed = not is_live or status.stage not in _AT_REST
+    failed = not is_live(deployment) or deployment.status.stage not in _AT_REST
     return failed and is_retry_new(deployment.metadata.annotations)
 
 
@@ -210,9 +226,9 @@ def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
     """
     status = deployment.status
     status.candidate_revision.CopyFrom(deployment.spec.desired_revision)
+    set_annotation(deployment, CANDIDATE_SERVER, deployment.spec.inference_server.name or None)
     set_annotation(deployment, ROLLBACK_REASON, None)
-    is_live = same_revision(status.candidate_revision, status.current_revision)
-    if is_live and status.stage in _AT_REST:
+    if is_live(deployment) and status.stage in _AT_REST:
         status.message = ""
         return Lifecycle.STEADY
     request = rollout_request(deployment)

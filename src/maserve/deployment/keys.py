@@ -60,22 +60,21 @@ def current(deployment: v2.Deployment) -> ModelName:
 
 
 def server_name(deployment: v2.Deployment) -> str:
-    """Return the InferenceServer that this Deployment works on.
+    """Return the InferenceServer on which this Deployment is served.
 
-    Where it has been placed, until that is cleaned up; else what the spec says.
+    Where it has been placed, until a rollout has made another place; else what the spec says.
     """
     placed = deployment.metadata.annotations.get(PLACED_ON, "")
     return placed or deployment.spec.inference_server.name
 
 
-def has_moved(deployment: v2.Deployment) -> bool:
-    """Tell whether it is placed on an InferenceServer and the spec wants it elsewhere.
+def has_other_target(deployment: v2.Deployment) -> bool:
+    """Tell whether it is placed on an inference server and the spec wants another type of target.
 
-    Elsewhere is another InferenceServer, or a target of another type.
+    Nobody here knows when that other target serves: the place is cleaned up first.
     """
     placed = deployment.metadata.annotations.get(PLACED_ON, "")
-    is_here = placed == deployment.spec.inference_server.name and is_for_server(deployment)
-    return bool(placed) and not is_here
+    return bool(placed) and not is_for_server(deployment)
 
 
 def is_for_server(deployment: v2.Deployment) -> bool:

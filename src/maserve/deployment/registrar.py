@@ -6,7 +6,7 @@ Source: extension guide, section 2, Registration.
 from typing import Protocol
 
 from maserve.base.errors import Unsupported
-from maserve.deployment.keys import has_moved, is_for_server
+from maserve.deployment.keys import has_other_target
 from maserve.deployment.plugin import Plugin
 from maserve.resource.metadata import is_deleting
 from maserve.wire import v2
@@ -45,11 +45,11 @@ class SimpleRegistrar:
 def find_plugin(registrar: Registrar, deployment: v2.Deployment) -> Plugin:
     """Return the plugin a Deployment selects by `spec.definition`; unset means an inference server.
 
-    One that is placed on an inference server and wanted elsewhere is cleaned up there first, by the
-    plugin that placed it. Raises `Unsupported` as the registrar does, also for a new target that
-    nobody serves: then nothing is taken away, unless the Deployment is being deleted.
+    One that is placed on an inference server and wanted on another type of target is cleaned up
+    there first, by the plugin that placed it. Raises `Unsupported` as the registrar does, also for
+    a new target that nobody serves: then nothing is taken away, unless it is being deleted.
     """
-    if not is_for_server(deployment) and has_moved(deployment):
+    if has_other_target(deployment):
         if not is_deleting(deployment):
             _get_wanted(registrar, deployment)
         return _get_default(registrar, deployment)

@@ -2,7 +2,12 @@
 
 from maserve.deployment.decide import Lifecycle
 from maserve.deployment.keys import is_terminal
-from maserve.resource.annotations import FINISHED_FOR, HEALTH_GATE_REASON, PLACEMENT, STARTED_FOR
+from maserve.deployment.places import (
+    forget_places,
+    leave_candidate_place,
+    settle_candidate_place,
+)
+from maserve.resource.annotations import FINISHED_FOR, HEALTH_GATE_REASON, STARTED_FOR
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 
@@ -34,11 +39,14 @@ def enter_stage(deployment: v2.Deployment) -> None:
     )
     if status.stage == v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE:
         status.current_revision.CopyFrom(status.candidate_revision)
+        settle_candidate_place(deployment)
         status.message = ""
         set_annotation(deployment, HEALTH_GATE_REASON, None)
     if status.stage == v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED:
         del status.conditions_snapshot[:]
         status.conditions_snapshot.extend(status.conditions)
+    if status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE:
+        leave_candidate_place(deployment)
     if status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE:
         _forget(deployment)
     if status.stage not in _TRIED_AGAIN:
@@ -50,5 +58,4 @@ def _forget(deployment: v2.Deployment) -> None:
     deployment.status.ClearField("current_revision")
     deployment.status.ClearField("candidate_revision")
     deployment.status.message = ""
-    for name in PLACEMENT:
-        set_annotation(deployment, name, None)
+    forget_places(deployment)

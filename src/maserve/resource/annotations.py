@@ -18,10 +18,26 @@ BACKEND_TYPE = "deployment.michelangelo.ai/backend-type"
 """The backend's enum name at the time of placement."""
 
 PLACED_ON = "deployment.michelangelo.ai/inference-server"
-"""The InferenceServer that holds entries and routes of this Deployment: a move must leave none."""
+"""The InferenceServer on which the current revision is served, or a first one is being made."""
 
 PLACEMENT = (TARGET_CLUSTERS, BACKEND_TYPE, PLACED_ON)
 """The annotations that record where something is placed."""
+
+CANDIDATE_SERVER = "deployment.michelangelo.ai/candidate-inference-server"
+"""The InferenceServer of the rollout under way, or of the last one tried."""
+
+CANDIDATE_CLUSTERS = "deployment.michelangelo.ai/candidate-target-clusters"
+"""While a Deployment moves to another server: the placement snapshot there."""
+
+CANDIDATE_BACKEND = "deployment.michelangelo.ai/candidate-backend-type"
+"""While a Deployment moves to another server: the backend's enum name there."""
+
+CANDIDATE_PLACEMENT = (CANDIDATE_CLUSTERS, CANDIDATE_BACKEND, CANDIDATE_SERVER)
+"""The annotations that record where a candidate is being made."""
+
+KNOWN_SERVERS = "deployment.michelangelo.ai/known-inference-servers"
+"""JSON list of every InferenceServer that may hold something of this Deployment, written before
+anything is made there: a move must leave nothing behind."""
 
 HEALTH_GATE_REASON = "deployment.michelangelo.ai/health-gate-reason"
 """Text of the last failed gate; removed when the gate passes."""

@@ -60,10 +60,11 @@ class TrafficProbe(Protocol):
     """Judges a data plane from outside (ADR 0013): a request tells who answers."""
 
     async def find_answering_model(
-        self, target: v2.ClusterTarget, server: Key, deployment: str
+        self, target: v2.ClusterTarget | None, server: Key, deployment: str
     ) -> str | None:
         """Return the model that answers a Deployment's requests in a cluster.
 
-        Empty when the cluster answers but no model does; None when it cannot be asked from here.
+        Without a target: at the gateway. Empty when there is an answer but no model's; None when it
+        cannot be asked from here.
         """
         ...

@@ -1,10 +1,12 @@
 """Resources as a test would say them: only what matters is named, the rest is valid."""
 
+import json
 from collections.abc import Sequence
 
 from maserve.base.keys import Key
 from maserve.resource.annotations import (
     BACKEND_TYPE,
+    KNOWN_SERVERS,
     PLACED_ON,
     TARGET_CLUSTERS,
 )
@@ -90,6 +92,7 @@ def place(deployment: v2.Deployment, clusters: Sequence[str], *, server: str) ->
     annotations[TARGET_CLUSTERS] = render_targets(tuple(a_target(c) for c in clusters))
     annotations[BACKEND_TYPE] = "BACKEND_TYPE_TRITON"
     annotations[PLACED_ON] = server
+    annotations[KNOWN_SERVERS] = json.dumps([server])
 
 
 def a_condition(

@@ -55,7 +55,7 @@ class BlindProbe:
     """Never asks who answers."""
 
     async def find_answering_model(
-        self, _target: v2.ClusterTarget, _server: Key, _deployment: str
+        self, _target: v2.ClusterTarget | None, _server: Key, _deployment: str
     ) -> str | None:
         return None
 

@@ -10,7 +10,12 @@ from maserve.deployment.keys import (
     is_cleanup,
     server_name,
 )
-from maserve.deployment.stock.placement import snapshot_of, still_wanted
+from maserve.deployment.stock.placement import (
+    Place,
+    candidate_place,
+    serving_place,
+    still_wanted,
+)
 from maserve.modelconfig import Entry, Phase, find_entry
 from maserve.resource import names
 from maserve.resource.metadata import is_deleting
@@ -63,24 +68,37 @@ def routed_but_not_loaded(sim: Simulation) -> list[str]:
 
 
 def served_but_not_routed(sim: Simulation) -> list[str]:
-    """Find Deployments with a current model that the gateway or a cluster does not lead to."""
+    """Find Deployments with a current model that nothing leads to.
+
+    One that moves is served as long as one of its two places is whole (ADR 0016).
+    """
     wrong: list[str] = []
     for deployment in sim.deployments():
         if not current(deployment) or _is_leaving(sim, deployment):
             continue
-        server = Key(deployment.metadata.namespace, server_name(deployment))
-        name = deployment.metadata.name
-        if not _has_rule(discovery_rules(sim, server), names.discovery_path(server.name, name)):
-            wrong.append(f"{name} serves {current(deployment)} but the gateway has no rule")
-        wrong += [
-            f"{name} serves {current(deployment)} but {target.cluster_id} has no rule"
-            for target in still_wanted(snapshot_of(deployment), sim.server(server))
-            if not _has_rule(
-                traffic_rules(sim, server, ClusterId(target.cluster_id)),
-                names.traffic_path(server.name, name),
-            )
-        ]
+        places = (serving_place(deployment), candidate_place(deployment))
+        missing = [_missing_rules(sim, deployment, place) for place in places]
+        if all(missing):
+            wrong += missing[0]
     return wrong
+
+
+def _missing_rules(sim: Simulation, deployment: v2.Deployment, place: Place) -> list[str]:
+    """Return what of the gateway and the clusters does not lead to a Deployment's model."""
+    name, server = deployment.metadata.name, place.server
+    where = f"{name} serves {current(deployment)}"
+    missing: list[str] = []
+    if not _has_rule(discovery_rules(sim, server), names.discovery_path(server.name, name)):
+        missing.append(f"{where} but the gateway has no rule")
+    missing += [
+        f"{where} but {target.cluster_id} has no rule"
+        for target in still_wanted(place.targets, sim.server(server))
+        if not _has_rule(
+            traffic_rules(sim, server, ClusterId(target.cluster_id)),
+            names.traffic_path(server.name, name),
+        )
+    ]
+    return missing
 
 
 def traffic_rules(sim: Simulation, server: Key, cluster: ClusterId) -> tuple[Rule, ...]:
@@ -107,7 +125,6 @@ def _is_leaving(sim: Simulation, deployment: v2.Deployment) -> bool:
         or not spec.desired_revision.name
         or server is None
         or is_deleting(server)
-        or server_name(deployment) != spec.inference_server.name
     )
 
 

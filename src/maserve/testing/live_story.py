@@ -60,30 +60,44 @@ class Story:
         await self.client.create(resource)
 
     async def declare_server(
-        self, *, clusters: Sequence[str] = ("c1", "c2"), replicas: int = 2, cpu: int = 0
+        self,
+        *,
+        clusters: Sequence[str] = ("c1", "c2"),
+        replicas: int = 2,
+        cpu: int = 0,
+        name: str = SERVER.name,
     ) -> v2.InferenceServer:
-        """Declare the server, or change it."""
-        resource = an_inference_server(SERVER.name, namespace=NAMESPACE, clusters=tuple(clusters))
+        """Declare the server, or change it; or another one, by its name."""
+        resource = an_inference_server(name, namespace=NAMESPACE, clusters=tuple(clusters))
         resource.spec.init_spec.num_instances = replicas
         resource.spec.init_spec.resource_spec.cpu = cpu
         applied, _ = await self.client.apply(resource)
         return applied
 
     async def server(
-        self, *, clusters: Sequence[str] = ("c1", "c2"), replicas: int = 2, cpu: int = 0
+        self,
+        *,
+        clusters: Sequence[str] = ("c1", "c2"),
+        replicas: int = 2,
+        cpu: int = 0,
+        name: str = SERVER.name,
     ) -> None:
         """Declare the server, or change it, and wait until it serves just so."""
-        applied = await self.declare_server(clusters=clusters, replicas=replicas, cpu=cpu)
-        generation = applied.metadata.generation
+        applied = await self.declare_server(
+            clusters=clusters, replicas=replicas, cpu=cpu, name=name
+        )
+        generation, key = applied.metadata.generation, Key(NAMESPACE, name)
         async with asyncio.timeout(WAIT_S):
             await self.client.wait_until(
-                v2.InferenceServer, SERVER, lambda now: _serves(now, generation)
+                v2.InferenceServer, key, lambda now: _serves(now, generation)
             )
 
-    async def ask(self, model: str, *, deployment: str = DEPLOYMENT.name) -> None:
-        """Ask for a model."""
+    async def ask(
+        self, model: str, *, deployment: str = DEPLOYMENT.name, server: str = SERVER.name
+    ) -> None:
+        """Ask for a model, on another server if one is named."""
         resource = a_deployment(
-            deployment, namespace=NAMESPACE, desired=model, inference_server=SERVER.name
+            deployment, namespace=NAMESPACE, desired=model, inference_server=server
         )
         resource.spec.desired_revision.namespace = NAMESPACE
         await self.client.apply(resource)
@@ -186,7 +200,11 @@ class Story:
 
     @property
     def url(self) -> str:
-        path = discovery_path(SERVER.name, DEPLOYMENT.name)
+        return self.url_on(SERVER.name)
+
+    def url_on(self, server: str) -> str:
+        """Return where the Deployment's model answers once it is on that server."""
+        path = discovery_path(server, DEPLOYMENT.name)
         return f"http://{self.plane.at.gateway}{path}/infer"
 
     def load(self, *, rate_per_s: float = RATE_PER_S) -> AbstractAsyncContextManager[LoadProcess]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from maserve.base.errors import NotFound
+from maserve.base.keys import ClusterId, Key
+from maserve.resource import names
 from maserve.routing import RouteConfig, RouteId, Rule
 from maserve.testing.faults import Faults
 from maserve.wire import v2
@@ -40,6 +42,12 @@ class FakeRoutingManager(Faults):
     def live_rules(self, cluster: str | None, route: RouteId) -> tuple[Rule, ...]:
         """Return what the data plane serves of a route; no call of the port."""
         return self._live.get((cluster or "", route.key.namespace, route.key.name), ())
+
+    def clusters_of(self, server: Key) -> tuple[ClusterId, ...]:
+        """Return the clusters in which a server has a traffic route that is served."""
+        wanted = server.namespace, names.traffic_route(server.name)
+        places = sorted(place for place in self._live if place[1:] == wanted)
+        return tuple(ClusterId(cluster) for cluster, _, _ in places if cluster)
 
     async def create(
         self, target: v2.ClusterTarget | None, route: RouteId, config: RouteConfig

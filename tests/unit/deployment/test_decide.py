@@ -13,6 +13,7 @@ from maserve.deployment.keys import (
 )
 from maserve.deployment.stages import enter_stage
 from maserve.resource.annotations import (
+    CANDIDATE_SERVER,
     HEALTH_GATE_REASON,
     PLACED_ON,
     RETRY,
@@ -55,9 +56,9 @@ def clear_desired(deployment: v2.Deployment) -> None:
     deployment.spec.ClearField("desired_revision")
 
 
-def move_away(deployment: v2.Deployment) -> None:
+def retarget(deployment: v2.Deployment) -> None:
     deployment.metadata.annotations[PLACED_ON] = deployment.spec.inference_server.name
-    deployment.spec.inference_server.name = "elsewhere"
+    deployment.spec.definition.type = v2.TARGET_TYPE_OFFLINE
 
 
 def use_blast(deployment: v2.Deployment) -> None:
@@ -93,8 +94,8 @@ def changed(deployment: v2.Deployment, *changes: Change) -> v2.Deployment:
         pytest.param(mark_deleted, PLACEMENT, CLEANING, id="deletion-spec-mid-rollout"),
         pytest.param(clear_desired, COMPLETE, CLEANING, id="desired-cleared"),
         pytest.param(clear_desired, PLACEMENT, CLEANING, id="desired-cleared-mid-rollout"),
-        pytest.param(move_away, COMPLETE, CLEANING, id="moved-to-another-server"),
-        pytest.param(move_away, PLACEMENT, CLEANING, id="moved-mid-rollout"),
+        pytest.param(retarget, COMPLETE, CLEANING, id="another-type-of-target"),
+        pytest.param(retarget, PLACEMENT, CLEANING, id="another-type-mid-rollout"),
     ],
 )
 def test_row_1_cleanup_comes_first(
@@ -119,7 +120,7 @@ def test_row_1_cleans_a_first_candidate_too() -> None:
     assert decide(deployment, HEALTHY) is Lifecycle.CLEANUP
 
 
-@pytest.mark.parametrize("change", [mark_deleted, clear_desired, move_away])
+@pytest.mark.parametrize("change", [mark_deleted, clear_desired, retarget])
 def test_row_1_what_is_placed_is_cleaned_though_its_status_was_lost(change: Change) -> None:
     deployment = changed(a_deployment(desired="m1", placed=["c1"]), change)
 
@@ -311,7 +312,10 @@ def test_row_4_the_current_model_wanted_again_only_settles(stage: "v2.Deployment
     assert candidate(deployment) == "m1"
     assert deployment.status.stage == stage
     assert deployment.status.message == ""
-    assert dict(deployment.metadata.annotations) == {ROLLOUT_COUNT: "4"}
+    assert dict(deployment.metadata.annotations) == {
+        ROLLOUT_COUNT: "4",
+        CANDIDATE_SERVER: "is",
+    }
 
 
 @pytest.mark.parametrize("stage", [INVALID, ROLLBACK_FAILED, CLEAN_FAILED])

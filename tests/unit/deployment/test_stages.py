@@ -5,7 +5,7 @@ import pytest
 from maserve.conditions import FALSE, TRUE, UNKNOWN
 from maserve.deployment.decide import Lifecycle
 from maserve.deployment.keys import (
-    has_moved,
+    has_other_target,
     is_cleanup,
     is_terminal,
     server_name,
@@ -213,20 +213,24 @@ def test_a_stage_is_named_as_on_the_wire() -> None:
 
 
 @pytest.mark.parametrize(
-    ("placed_on", "name", "moved"),
+    ("placed_on", "type_", "name", "has_other"),
     [
-        pytest.param(None, "is", False, id="not-placed"),
-        pytest.param("is", "is", False, id="placed"),
-        pytest.param("old", "old", True, id="moved"),
+        pytest.param("", None, "is", False, id="not-placed"),
+        pytest.param("", v2.TARGET_TYPE_OFFLINE, "is", False, id="not-placed-other-type"),
+        pytest.param("is", None, "is", False, id="placed"),
+        pytest.param("old", None, "old", False, id="on-another-server"),
+        pytest.param("old", v2.TARGET_TYPE_OFFLINE, "old", True, id="other-type"),
     ],
 )
-def test_a_placed_deployment_works_on_its_server_until_it_has_left(
-    placed_on: str | None, name: str, moved: bool
+def test_a_placed_deployment_is_served_on_its_server_until_it_has_left(
+    placed_on: str, type_: "v2.TargetType | None", name: str, has_other: bool
 ) -> None:
     deployment = a_deployment()
     deployment.metadata.annotations.update({PLACED_ON: placed_on} if placed_on else {})
+    if type_ is not None:
+        deployment.spec.definition.type = type_
 
-    assert (server_name(deployment), has_moved(deployment)) == (name, moved)
+    assert (server_name(deployment), has_other_target(deployment)) == (name, has_other)
 
 
 def test_a_placement_is_three_annotations() -> None:

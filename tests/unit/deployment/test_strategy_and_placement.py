@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from maserve.deployment.stock import RolloutSettings
 from maserve.deployment.stock.placement import (
-    backend_type,
     everywhere,
     record_placement,
+    serving_place,
     snapshot_of,
 )
 from maserve.deployment.stock.strategy import Pace, ignored_fields, pace_of
@@ -145,7 +145,7 @@ def test_the_backend_type_falls_back_to_triton(name: str, expected: "v2.BackendT
     deployment = a_deployment()
     deployment.metadata.annotations[BACKEND_TYPE] = name
 
-    assert backend_type(deployment) == expected
+    assert serving_place(deployment).backend_type == expected
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_the_backend_type_falls_back_to_triton(name: str, expected: "v2.BackendT
 def test_cleanup_looks_wherever_something_may_be(
     placed: list[str], server: v2.InferenceServer | None, expected: list[str]
 ) -> None:
-    deployment = a_deployment(placed=placed)
+    recorded = snapshot_of(a_deployment(placed=placed))
 
-    assert [target.cluster_id for target in everywhere(deployment, server)] == expected
+    assert [target.cluster_id for target in everywhere(recorded, server)] == expected
 
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)

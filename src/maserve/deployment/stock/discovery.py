@@ -36,6 +36,14 @@ class DiscoveryRule:
             raise Trouble("DiscoveryRouteStatusCheckFailed", str(error)) from error
         return any(rule.match_path == self._rule().match_path for rule in rules)
 
+    async def find_answering_model(self) -> str | None:
+        """Return the model that answers at the gateway; None when that cannot be told."""
+        asking = self.ports.probe.find_answering_model(None, self.server, self.deployment_name)
+        try:
+            return await asking
+        except Error as error:
+            raise Trouble("TrafficProbeFailed", str(error)) from error
+
     async def add(self) -> None:
         try:
             await self.ports.routes.add_rules(None, self._route(), self._rule())
@@ -61,10 +69,10 @@ class DiscoveryRule:
         )
 
 
-def discovery_of(ports: Ports, deployment: v2.Deployment) -> DiscoveryRule:
-    """Build the discovery rule of a Deployment."""
+def discovery_of(ports: Ports, deployment: v2.Deployment, server: str = "") -> DiscoveryRule:
+    """Build a Deployment's rule on a server's discovery route; by default where it is served."""
     return DiscoveryRule(
         ports=ports,
-        server=Key(deployment.metadata.namespace, server_name(deployment)),
+        server=Key(deployment.metadata.namespace, server or server_name(deployment)),
         deployment_name=deployment.metadata.name,
     )

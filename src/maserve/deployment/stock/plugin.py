@@ -5,20 +5,25 @@ Rollout, rollback, cleanup and steady state on an InferenceServer.
 
 from maserve.backends import is_loaded
 from maserve.base.errors import Error
-from maserve.base.keys import Key, ModelName
+from maserve.base.keys import ModelName
 from maserve.conditions import ActorList, first_unmet
 from maserve.deployment.keys import (
     ALERT_FIRED,
     ROLLOUT_FAILED,
     candidate,
     current,
-    same_revision,
-    server_name,
     stage_name,
+)
+from maserve.deployment.places import (
+    candidate_server,
+    describe_candidate,
+    is_live,
+    is_wanted,
+    other_servers,
 )
 from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestContext
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
-from maserve.deployment.stock.placement import backend_type
+from maserve.deployment.stock.placement import candidate_place
 from maserve.deployment.stock.ports import Actor, Ports
 from maserve.deployment.stock.rollback.restored import Restored, can_restore
 from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
@@ -27,6 +32,7 @@ from maserve.deployment.stock.rollout.canary import Canary
 from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
 from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
 from maserve.deployment.stock.rollout.placement_prepared import PlacementPrepared
+from maserve.deployment.stock.rollout.previous_server_cleanup import PreviousServerCleanup
 from maserve.deployment.stock.rollout.rolling import Rolling
 from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
 from maserve.deployment.stock.rollout.soak import Soak
@@ -52,7 +58,7 @@ class StockPlugin:
     async def rollout_plugin(self, deployment: v2.Deployment) -> Conditions:
         ports = self._ports
         pace = pace_of(deployment, ports.settings)
-        sites = await list_placed(ports, deployment)
+        sites = await list_placed(ports, deployment, candidate_place(deployment))
         actors: list[Actor] = [Validated(ports), AssetsPrepared(ports), PlacementPrepared(ports)]
         for site in sites:
             if pace.canary:
@@ -62,6 +68,8 @@ class StockPlugin:
                 actors.append(Soak(site, pace.soak_s))
         actors.append(DiscoveryRouting(ports))
         actors += [ModelCleanup(site) for site in sites]
+        if other_servers(deployment, candidate_server(deployment)):
+            actors.append(PreviousServerCleanup(ports))
         actors.append(RolloutComplete(ports, len(sites)))
         return ActorList[v2.Deployment](actors)
 
@@ -86,11 +94,16 @@ class StockPlugin:
     async def health_check_gate(
         self, observability: ObservabilityContext, deployment: v2.Deployment
     ) -> bool:
-        """Ask the model gate; a failure's reason is kept in an annotation (serving guide)."""
+        """Ask the model gate; a failure's reason is kept in an annotation (serving guide).
+
+        It judges where the rollout works. A Deployment that moves has changed nothing yet where it
+        is served: trouble there must not keep it from leaving.
+        """
+        place = candidate_place(deployment)
         verdict = await self._ports.gate.judge(
-            self._ports.backends.get(backend_type(deployment)),
-            Key(deployment.metadata.namespace, server_name(deployment)),
-            tuple(site.target for site in await list_placed(self._ports, deployment)),
+            self._ports.backends.get(place.backend_type),
+            place.server,
+            tuple(site.target for site in await list_placed(self._ports, deployment, place)),
             deployment.metadata.name,
         )
         if verdict.answer is Answer.UNKNOWN:
@@ -164,15 +177,14 @@ def _why_not_live(deployment: v2.Deployment) -> str:
         cause = annotations.get(HEALTH_GATE_REASON, "")
     elif reason == ROLLOUT_FAILED and unmet is not None:
         cause = f"{unmet.type}: {unmet.message or unmet.reason}"
-    return f"{reason}: {candidate(deployment)} is not live" + (f" ({cause})" if cause else "")
+    text = f"{reason}: {describe_candidate(deployment)} is not live"
+    return f"{text} ({cause})" if cause else text
 
 
 def _is_stuck(deployment: v2.Deployment) -> bool:
     """Tell whether the wanted model has failed, so that it is not tried again by itself."""
     is_undone = deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
-    wanted, tried = deployment.spec.desired_revision, deployment.status.candidate_revision
-    is_live = same_revision(tried, deployment.status.current_revision)
-    return is_undone and same_revision(wanted, tried) and not is_live
+    return is_undone and is_wanted(deployment) and not is_live(deployment)
 
 
 async def _is_loaded_everywhere(sites: tuple[Site, ...], model: ModelName) -> bool:

@@ -10,8 +10,7 @@ from typing import TypeVar
 from maserve.backends import Backend, LoadReport, ReplicaLoad, summary
 from maserve.base.errors import Denied, Error, NotFound, Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
-from maserve.deployment.keys import server_name
-from maserve.deployment.stock.placement import backend_type
+from maserve.deployment.stock.placement import Place, serving_place
 from maserve.deployment.stock.ports import Ports
 from maserve.modelconfig import Entry, Phase, find_entry, promoted
 from maserve.resource import names
@@ -179,14 +178,17 @@ class Site:
         )
 
 
-def site_of(ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget) -> Site:
-    """Build the site of a Deployment in one cluster."""
+def site_of(
+    ports: Ports, deployment: v2.Deployment, target: v2.ClusterTarget, place: Place | None = None
+) -> Site:
+    """Build the site of a Deployment in one cluster of a place, the serving one by default."""
+    where = place or serving_place(deployment)
     return Site(
         ports=ports,
-        server=Key(deployment.metadata.namespace, server_name(deployment)),
+        server=where.server,
         target=target,
         deployment_name=deployment.metadata.name,
-        backend_type=backend_type(deployment),
+        backend_type=where.backend_type,
     )
 
 

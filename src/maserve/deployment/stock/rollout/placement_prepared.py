@@ -3,7 +3,8 @@
 from maserve.base.errors import Error, Unsupported
 from maserve.base.keys import Key
 from maserve.conditions import read_progress
-from maserve.deployment.stock.placement import record_placement
+from maserve.deployment.places import candidate_server
+from maserve.deployment.stock.placement import candidate_place, record_placement
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.site import Trouble
 from maserve.deployment.stock.sites import list_placed
@@ -32,9 +33,12 @@ class PlacementPrepared(Step):
         self.budget_s = ports.settings.model_load_timeout_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        if read_progress(previous).done and await list_placed(self.ports, resource):
+        if read_progress(previous).done and await self._is_recorded(resource):
             return self.done(previous)
         return self.waiting(previous, "no clusters recorded yet", "SnapshotMissing")
+
+    async def _is_recorded(self, resource: v2.Deployment) -> bool:
+        return bool(await list_placed(self.ports, resource, candidate_place(resource)))
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         server = await self._read_server(resource)
@@ -71,8 +75,7 @@ class PlacementPrepared(Step):
             self.ports.recorder.warning(deployment, "FieldsIgnored", text)
 
     async def _read_server(self, deployment: v2.Deployment) -> v2.InferenceServer:
-        name = deployment.spec.inference_server.name
-        key = Key(deployment.metadata.namespace, name)
+        key = Key(deployment.metadata.namespace, candidate_server(deployment))
         try:
             return await self.ports.store.get(v2.InferenceServer, key)
         except Error as error:

@@ -3,6 +3,7 @@
 from maserve.base.errors import Error
 from maserve.base.keys import Key
 from maserve.deployment.keys import desired
+from maserve.deployment.places import candidate_server, is_moving
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.site import Trouble
 from maserve.deployment.stock.source import model_key
@@ -35,7 +36,7 @@ class Validated(Step):
             return self.failed(previous, text, "InvalidModelName")
         if namesake := _describe_namesake(resource):
             return self.failed(previous, namesake, "ModelNameTaken")
-        key = Key(resource.metadata.namespace, spec.inference_server.name)
+        key = Key(resource.metadata.namespace, candidate_server(resource))
         if await self._is_there(key):
             return self.done(previous)
         text = f"spec.inference_server: InferenceServer {key} not found; create it"
@@ -55,7 +56,7 @@ def _describe_namesake(deployment: v2.Deployment) -> str:
     """Say when the candidate is another model of the current one's name; empty when it is not."""
     new = model_key(deployment, deployment.status.candidate_revision)
     old = model_key(deployment, deployment.status.current_revision)
-    if new == old or new.name != old.name:
+    if new == old or new.name != old.name or is_moving(deployment):
         return ""
     return (
         f"spec.desired_revision: Model {new} has the name of the current model {old}, and a "
