@@ -9,7 +9,7 @@ from maserve.base.clock import Clock
 from maserve.base.errors import Error, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.cmd.replica_logs import ReplicaLogs
-from maserve.deployment import server_name
+from maserve.deployment import working_server
 from maserve.endpoints import Publisher
 from maserve.host import DataFolder
 from maserve.inferenceserver import known_targets
@@ -74,7 +74,7 @@ class LocalInspector:
             return resource
         if not isinstance(resource, v2.Deployment):
             return None
-        key = Key(resource.metadata.namespace, server_name(resource))
+        key = Key(resource.metadata.namespace, working_server(resource))
         return await self.store.find(v2.InferenceServer, key)
 
     async def _describe_server(

@@ -6,7 +6,7 @@ so.
 
 from maserve.deployment.controller import DeploymentController
 from maserve.deployment.keys import FINALIZER, server_name
-from maserve.deployment.places import known_servers
+from maserve.deployment.places import known_servers, working_server
 from maserve.deployment.plugin import Conditions, ObservabilityContext, Plugin, RequestContext
 from maserve.deployment.registrar import Registrar, SimpleRegistrar
 
@@ -21,4 +21,5 @@ __all__ = [
     "SimpleRegistrar",
     "known_servers",
     "server_name",
+    "working_server",
 ]

@@ -29,6 +29,12 @@ def candidate_server(deployment: v2.Deployment) -> str:
     return tried or server_name(deployment)
 
 
+def working_server(deployment: v2.Deployment) -> str:
+    """Return the server on which something happens: the candidate's, once it is placed there."""
+    is_placed_there = CANDIDATE_CLUSTERS in deployment.metadata.annotations
+    return candidate_server(deployment) if is_placed_there else server_name(deployment)
+
+
 def is_moving(deployment: v2.Deployment) -> bool:
     """Tell whether the candidate is meant for another server than the Deployment is placed on."""
     placed = deployment.metadata.annotations.get(PLACED_ON, "")

@@ -15,6 +15,7 @@ from maserve.deployment.places import (
     leave_candidate_place,
     other_servers,
     settle_candidate_place,
+    working_server,
 )
 from maserve.deployment.stock.placement import candidate_place, record_placement, serving_place
 from maserve.resource.annotations import CANDIDATE_SERVER, KNOWN_SERVERS, PLACED_ON
@@ -56,6 +57,14 @@ def test_a_placement_elsewhere_leaves_the_serving_place_as_it_is() -> None:
     assert candidate_place(deployment).server.name == "other"
     assert ids(candidate_place(deployment).targets) == ["c2", "c3"]
     assert known_servers(deployment) == ("is", "other")
+
+
+def test_people_are_shown_the_server_on_which_something_happens() -> None:
+    assert working_server(moving()) == "is"
+    deployment = placed_there(moving())
+    assert working_server(deployment) == "other"
+    leave_candidate_place(deployment)
+    assert working_server(deployment) == "is"
 
 
 def test_the_candidate_s_place_is_empty_until_it_is_recorded() -> None:
