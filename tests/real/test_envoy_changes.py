@@ -6,22 +6,27 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 import pytest
 
-from maserve.base.errors import Unavailable
+from maserve.base.errors import Invalid, Unavailable
 from maserve.base.keys import ClusterId
-from maserve.envoy import Rejected, RouteRef
+from maserve.endpoints import Endpoint
+from maserve.endpoints.local import LocalProvider, LocalPublisher
+from maserve.envoy import EnvoySettings, Rejected, RouteRef
+from maserve.testing.endpoints_contract import a_server
 from maserve.testing.envoy_rig import (
     DISCOVERY,
     EAST,
     NAMESPACE,
     SERVER,
     SERVICE,
+    WEST,
     Rig,
     StubReplica,
     discovery_rules,
@@ -30,6 +35,7 @@ from maserve.testing.envoy_rig import (
     traffic,
     traffic_rules,
 )
+from maserve.wire import v2
 
 # The start of a real Envoy.
 pytestmark = [pytest.mark.real, pytest.mark.timeout(20)]
@@ -92,6 +98,21 @@ async def test_listener_that_was_asked_for_stays_while_another_server_leaves(
     assert rig.plane.find_cluster_listener(EAST) is None
 
 
+async def test_listener_whose_publication_failed_closes_with_its_server(
+    rig: Rig, replica: StubReplica
+) -> None:
+    """Resolved, and then not published: one address cannot be, or the gateway takes no change."""
+    publisher, server = LocalPublisher(rig.plane), a_server()
+    for host, scheme in (("127.0.0.1", "https"), ("example.org", "http")):
+        east = await LocalProvider(rig.plane).resolve(v2.ClusterTarget(cluster_id=EAST))
+        unfit = Endpoint(host=host, port=9443, scheme=scheme)
+        with pytest.raises(Invalid):
+            await publisher.sync(server, {EAST: east, WEST: unfit})
+        await publisher.delete(server)
+        assert rig.plane.find_cluster_listener(EAST) is None
+    assert rig.ports.owners() == ("gateway",)
+
+
 class StuckPorts:
     """Gives one port to everybody, whoever has it."""
 
@@ -124,6 +145,29 @@ async def test_refused_change_says_why_and_blocks_no_other_one(tmp_path: Path) -
             await rig.plane.set_endpoints(None, NAMESPACE, "s", [("127.0.0.1", 9)])
             taken.close()
             assert await rig.plane.ensure_cluster_listener(EAST)
+
+
+async def test_listener_that_could_not_be_opened_is_not_kept_for_anybody(tmp_path: Path) -> None:
+    settings = EnvoySettings(folder=tmp_path / "envoy", acknowledge_timeout_s=0.3)
+    async with running_rig(tmp_path, settings) as rig:
+        pid = rig.plane.process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(Unavailable):
+                await rig.plane.ensure_cluster_listener(EAST)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await until_done(lambda: LocalPublisher(rig.plane).delete(a_server()))
+        assert rig.plane.find_cluster_listener(EAST) is None
+
+
+async def until_done(work: Callable[[], Awaitable[None]]) -> None:
+    """Do it again until the gateway takes it."""
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(Unavailable):
+                return await work()
 
 
 async def test_younger_route_of_another_namespace_is_not_live_and_not_served(

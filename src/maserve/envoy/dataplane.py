@@ -3,7 +3,7 @@
 import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -194,8 +194,11 @@ class DataPlane:
             Address(host=host, port=port, label=cluster)
             for cluster, (host, port) in clusters.items()
         ]
-        await self._set_service(ServiceRef(cluster=None, namespace=namespace, name=service), given)
-        self._asked_for.difference_update(clusters)
+        try:
+            ref = ServiceRef(cluster=None, namespace=namespace, name=service)
+            await self._set_service(ref, given)
+        finally:
+            self.let_go(clusters)
 
     async def remove_service(self, cluster: ClusterId | None, namespace: str, service: str) -> None:
         """Remove a service with its addresses; absent is success."""
@@ -213,20 +216,20 @@ class DataPlane:
     async def ensure_cluster_listener(self, cluster: ClusterId) -> tuple[str, int]:
         """Return where the cluster admits traffic; opens the listener when there is none.
 
-        It stays open until it has been an ingress and nothing in the cluster is left.
+        It stays open while anything of the cluster is left, and until a publication of it was tried
+        or `let_go` was called.
         """
         check_name(RouteRef(cluster=cluster, namespace="x", name="x"))
         self._asked_for.add(cluster)
-        port = await self._listener_port(cluster)
-        for _ in range(_PORT_TRIES - 1):
-            try:
-                await self._open_listener(cluster, port)
-            except Rejected:
-                port = await self._ports.replace(cluster)
-            else:
-                return LOOPBACK, port
-        await self._open_listener(cluster, port)
-        return LOOPBACK, port
+        try:
+            return await self._ensure_listener(cluster)
+        except BaseException:
+            self.let_go((cluster,))
+            raise
+
+    def let_go(self, clusters: Iterable[ClusterId]) -> None:
+        """Keep listeners that were asked for no longer than others: whoever asked has finished."""
+        self._asked_for.difference_update(clusters)
 
     def find_cluster_listener(self, cluster: ClusterId) -> tuple[str, int] | None:
         """Return where the cluster admits traffic, None when it does not."""
@@ -258,6 +261,18 @@ class DataPlane:
         if known is not None:
             return known
         return await self._ports.allocate(cluster)
+
+    async def _ensure_listener(self, cluster: ClusterId) -> tuple[str, int]:
+        port = await self._listener_port(cluster)
+        for _ in range(_PORT_TRIES - 1):
+            try:
+                await self._open_listener(cluster, port)
+            except Rejected:
+                port = await self._ports.replace(cluster)
+            else:
+                return LOOPBACK, port
+        await self._open_listener(cluster, port)
+        return LOOPBACK, port
 
     async def _open_listener(self, cluster: ClusterId, port: int) -> None:
         await self._ledger.submit(lambda state: states.with_listener(state, cluster, port))

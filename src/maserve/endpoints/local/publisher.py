@@ -21,6 +21,7 @@ class LocalPublisher:
     ) -> None:
         unfit = [cluster for cluster, endpoint in endpoints.items() if endpoint.scheme != "http"]
         if unfit:
+            self._plane.let_go(endpoints)  # the next try asks for its listeners again
             raise Invalid(*(Problem(f"endpoints[{c}].scheme", "is not http") for c in unfit))
         clusters = {c: (endpoint.host, endpoint.port) for c, endpoint in endpoints.items()}
         await self._plane.set_ingresses(*_service(server), clusters)
