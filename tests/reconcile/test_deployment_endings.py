@@ -508,3 +508,51 @@ async def test_the_noop_plugin_goes_through_every_stage(rig: ControlRig) -> None
     await rig.settle_deployment()
     assert await rig.store.find(v2.Deployment, DEPLOYMENT) is None
     assert rig.writes == []
+
+
+async def test_a_deletion_in_the_spec_with_nothing_placed_ends_clean_and_rests(
+    rig: ControlRig,
+) -> None:
+    await rig.store.create(a_deployment(desired="m1"))
+    await mark_deleted(rig)
+
+    assert await rig.settle_deployment() == After(60.0)
+
+    status = (await rig.deployment()).status
+    assert (status.stage, status.state) == (CLEAN, v2.DEPLOYMENT_STATE_EMPTY)
+    before = await rig.deployment()
+    assert await rig.settle_deployment() == After(60.0)
+    assert await rig.deployment() == before
+
+
+async def test_a_deletion_in_the_spec_that_is_taken_back_rolls_out(ready: ControlRig) -> None:
+    await mark_deleted(ready)
+    await ready.settle_deployment()
+    deployment = await ready.deployment()
+    deployment.spec.deletion_spec.deleted = False
+    await ready.store.update(deployment)
+
+    await ready.run_deployment()
+
+    await expect_live(ready)
+
+
+async def test_a_deletion_without_its_plugin_is_held_and_says_so(rig: ControlRig) -> None:
+    """Its control plane had a plugin for such a target, and the next one has not."""
+    deployment = a_deployment(desired="m1")
+    deployment.spec.definition.type = v2.TARGET_TYPE_OFFLINE
+    register_noop_plugins(rig.registrar)
+    await rig.store.create(deployment)
+    await rig.settle_deployment()
+    rig.registrar._plugins.pop("TARGET_TYPE_OFFLINE:")
+    await rig.store.delete(v2.Deployment, DEPLOYMENT)
+
+    await rig.settle_deployment()
+
+    held = await rig.deployment()
+    assert held.status.state == v2.DEPLOYMENT_STATE_INVALID
+    assert "the finalizer holds until one is registered" in held.status.message
+    assert rig.recorder.reasons[-1] == "ReconciliationError"
+    register_noop_plugins(rig.registrar)
+    await rig.settle_deployment()
+    assert await rig.store.find(v2.Deployment, DEPLOYMENT) is None

@@ -71,7 +71,9 @@ class DeploymentController:
         return await self._record(before, deployment, result)
 
     async def _refuse(self, deployment: v2.Deployment, text: str) -> Outcome:
-        """Say in the status that no plugin serves this Deployment."""
+        """Say in the status that no plugin serves this Deployment, and what that holds up."""
+        if is_deleting(deployment):
+            text = f"{text}; the finalizer holds until one is registered, or is removed by hand"
         if (deployment.status.message, deployment.status.state) != (
             text,
             v2.DEPLOYMENT_STATE_INVALID,

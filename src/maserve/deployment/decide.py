@@ -116,8 +116,9 @@ def _wants_cleanup(deployment: v2.Deployment) -> bool:
         return True
     recorded = deployment.metadata.annotations.get(PLACED_ON, "")
     placed = bool(candidate(deployment) or current(deployment) or recorded)
-    unwanted = deployment.spec.deletion_spec.deleted or not desired(deployment)
-    return placed and (unwanted or has_other_target(deployment))
+    if deployment.spec.deletion_spec.deleted:
+        return placed or status.stage != v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
+    return placed and (not desired(deployment) or has_other_target(deployment))
 
 
 def _begin_cleanup(deployment: v2.Deployment) -> Lifecycle:

@@ -107,11 +107,28 @@ def test_row_1_cleanup_comes_first(
     assert deployment.status.stage == entered
 
 
-@pytest.mark.parametrize("change", [mark_deleted, clear_desired])
-def test_row_1_needs_something_placed(change: Change) -> None:
-    deployment = changed(a_deployment(desired="m1"), change)
+def test_row_1_an_unset_wish_needs_something_placed() -> None:
+    deployment = changed(a_deployment(desired="m1"), clear_desired)
 
     assert decide(deployment, NOT_ASKED) is Lifecycle.NOTHING
+
+
+@pytest.mark.parametrize("stage", [INVALID, CLEAN_FAILED])
+def test_row_1_a_deletion_in_the_spec_is_a_cleanup_with_nothing_placed_too(
+    stage: "v2.DeploymentStage",
+) -> None:
+    deployment = changed(a_deployment(desired="m1", stage=stage), mark_deleted)
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.CLEANUP
+
+
+def test_row_1_a_deletion_in_the_spec_is_cleaned_up_once() -> None:
+    deployment = changed(a_deployment(desired="m1"), mark_deleted)
+    decide(deployment, NOT_ASKED)
+    enter(deployment, CLEAN)
+
+    assert decide(deployment, NOT_ASKED) is Lifecycle.NOTHING
+    assert deployment.status.stage == CLEAN
 
 
 def test_row_1_cleans_a_first_candidate_too() -> None:
