@@ -17,6 +17,7 @@ from maserve.cmd.settings import parse_settings
 from maserve.deployment.keys import FINALIZER
 from maserve.inferenceserver import FINALIZER as SERVER_FINALIZER
 from maserve.inferenceserver import KNOWN_CLUSTERS
+from maserve.inferenceserver.maker import MADE_BY
 from maserve.resource import annotations
 
 ROOT = Path(__file__).parents[2]
@@ -145,7 +146,7 @@ def test_every_annotation_and_finalizer_is_in_the_reference() -> None:
     values = {value for name, value in vars(annotations).items() if name.isupper()}
     spelled = {value for value in values if isinstance(value, str) and "." in value}
     text = read("docs/reference/annotations.md")
-    wanted = spelled | {FINALIZER, SERVER_FINALIZER, KNOWN_CLUSTERS}
+    wanted = spelled | {FINALIZER, SERVER_FINALIZER, KNOWN_CLUSTERS, MADE_BY}
     assert {value for value in wanted if value not in text} == set()
 
 

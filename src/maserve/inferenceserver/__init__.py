@@ -1,7 +1,7 @@
 """The InferenceServer controller and its plugin protocol.
 
-Invariant: nothing is made in a cluster before the object remembers the cluster and holds the
-finalizer.
+Invariant: nothing is made in a cluster before the object remembers the cluster and the backend, and
+holds the finalizer.
 """
 
 from maserve.inferenceserver.clusters import FINALIZER, KNOWN_CLUSTERS, known_targets

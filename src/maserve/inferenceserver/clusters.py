@@ -26,6 +26,11 @@ def is_ending(server: v2.InferenceServer) -> bool:
     return is_deleting(server) or server.spec.decom_spec.decommission
 
 
+def holds_something(server: v2.InferenceServer) -> bool:
+    """Tell whether the status has seen anything of the server in any cluster."""
+    return bool(_rows_with_something(server))
+
+
 def known_targets(server: v2.InferenceServer) -> "tuple[v2.ClusterTarget, ...]":
     """Return every cluster that may hold something of the server: first the spec's, in order.
 
@@ -37,11 +42,7 @@ def known_targets(server: v2.InferenceServer) -> "tuple[v2.ClusterTarget, ...]":
         remembered = parse_targets(server.metadata.annotations.get(KNOWN_CLUSTERS, ""))
     except ValueError:
         remembered = ()
-    seen = (
-        v2.ClusterTarget(cluster_id=row.cluster_id)
-        for row in server.status.cluster_statuses
-        if row.state not in _NOTHING_THERE
-    )
+    seen = (v2.ClusterTarget(cluster_id=row.cluster_id) for row in _rows_with_something(server))
     known: dict[str, v2.ClusterTarget] = {}
     for target in (*server.spec.cluster_targets, *remembered, *seen):
         known.setdefault(target.cluster_id, target)
@@ -70,3 +71,8 @@ def forget_target(server: v2.InferenceServer, cluster: ClusterId) -> None:
     rows = [row for row in server.status.cluster_statuses if row.cluster_id != cluster]
     del server.status.cluster_statuses[:]
     server.status.cluster_statuses.extend(rows)
+
+
+def _rows_with_something(server: v2.InferenceServer) -> "list[v2.ClusterTargetStatus]":
+    rows = server.status.cluster_statuses
+    return [row for row in rows if row.state not in _NOTHING_THERE]

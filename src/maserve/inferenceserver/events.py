@@ -1,8 +1,8 @@
 """What an InferenceServer's events say (behaviour 12)."""
 
-from maserve.conditions import first_unmet
+from maserve.conditions import find_condition, first_unmet
 from maserve.runtime import EventRecorder
-from maserve.wire import v2
+from maserve.wire import api, v2
 
 _STATE = v2.InferenceServerState
 
@@ -13,8 +13,11 @@ def record_changes(
     """Record what one pass changed: the state, and an error that ended it."""
     if error:
         recorder.warning(after, "ReconciliationError", error)
+    held = find_held(after)
+    if held is not None and find_held(before) is None:
+        recorder.warning(after, "DeletionHeld", held.message)
     old, new = before.status.state, after.status.state
-    if old == new:
+    if old == new or held is not None:
         return
     if new == v2.INFERENCE_SERVER_STATE_SERVING:
         recorder.normal(after, "CreationCompleted", "every cluster serves")
@@ -22,6 +25,12 @@ def record_changes(
         recorder.warning(after, "CreationFailed", _why(after))
     else:
         recorder.normal(after, "StateChange", f"{_STATE.Name(old)} to {_STATE.Name(new)}")
+
+
+def find_held(server: v2.InferenceServer) -> api.Condition | None:
+    """Return the condition that tells why the end of a server waits for a person."""
+    found = find_condition(server.status.conditions, "Cleanup")
+    return found if found is not None and found.reason == "BackendNotFound" else None
 
 
 def record_local_meaning(recorder: EventRecorder, server: v2.InferenceServer) -> None:

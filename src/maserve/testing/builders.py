@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from maserve.base.keys import Key
+from maserve.inferenceserver.maker import remember_maker
 from maserve.resource.annotations import (
     BACKEND_TYPE,
     KNOWN_SERVERS,
@@ -48,7 +49,10 @@ def an_inference_server(
     replicas: int = 2,
     serving: Sequence[str] = (),
 ) -> v2.InferenceServer:
-    """Build a Triton server; `serving` are the clusters its status reports as such."""
+    """Build a Triton server; `serving` are the clusters its status reports as such.
+
+    With any, it has the record that its controller makes before the first replica.
+    """
     server = v2.InferenceServer()
     server.metadata.name, server.metadata.namespace = name, NAMESPACE
     server.spec.backend_type = v2.BACKEND_TYPE_TRITON
@@ -57,6 +61,8 @@ def an_inference_server(
     server.status.cluster_statuses.extend(
         v2.ClusterTargetStatus(cluster_id=cluster, state=_SERVING) for cluster in serving
     )
+    if serving:
+        remember_maker(server)
     return server
 
 

@@ -49,9 +49,10 @@ class LiveControlPlane:
             gateway=f"127.0.0.1:{free_port()}",
             metrics=f"127.0.0.1:{free_port()}",
         )
-        self._program = tuple(program)
+        self.program = tuple(program)
+        """What the next start runs."""
         self._settings = folder / "settings.yaml"
-        self._settings.write_text(yaml.safe_dump(dict(settings)))
+        self.use_settings(settings)
         self._log = folder / "up.log"
         self._process: asyncio.subprocess.Process | None = None
         self._client: Client | None = None
@@ -66,6 +67,10 @@ class LiveControlPlane:
     @property
     def pid(self) -> int:
         return self._process.pid if self._process is not None else 0
+
+    def use_settings(self, settings: Mapping[str, object]) -> None:
+        """Write the settings that the next start reads."""
+        self._settings.write_text(yaml.safe_dump(dict(settings)))
 
     async def start(self, *options: str) -> None:
         """Start it and return once it says `ready`. Raises `RuntimeError` with what it said."""
@@ -148,7 +153,7 @@ class LiveControlPlane:
     async def _spawn(self, *words: str) -> asyncio.subprocess.Process:
         with self._log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
-                sys.executable, *self._program, *words, stdout=log, stderr=log
+                sys.executable, *self.program, *words, stdout=log, stderr=log
             )
 
     def _addresses(self) -> list[str]:

@@ -9,6 +9,7 @@ from maserve.base.errors import Denied, Unavailable, Unsupported
 from maserve.base.keys import ClusterId
 from maserve.conditions import FALSE, TRUE, UNKNOWN
 from maserve.inferenceserver.clusters import known_targets, remember_targets
+from maserve.inferenceserver.maker import is_maker_remembered, remember_maker
 from maserve.inferenceserver.stock.creation import traffic_route_provision
 from maserve.inferenceserver.stock.creation.backend_provision import BackendProvision
 from maserve.inferenceserver.stock.creation.discovery_route_provision import (
@@ -32,7 +33,31 @@ AWAY = Unavailable("cluster away")
 
 @pytest.fixture
 def server() -> v2.InferenceServer:
-    return an_inference_server(clusters=["c1", "c2"], replicas=2)
+    """Have a server of which nothing is made yet and all is on record."""
+    made = an_inference_server(clusters=["c1", "c2"], replicas=2)
+    remember_maker(made)
+    return made
+
+
+async def test_nothing_is_made_before_the_backend_is_on_record(rig: ControlRig) -> None:
+    fresh = an_inference_server(clusters=["c1"])
+    actor = BackendProvision(rig.server_ports)
+
+    expect_condition(await act(actor, fresh), UNKNOWN, "RollingInProgress", says="c1")
+    assert rig.writes == []
+    assert is_maker_remembered(fresh)
+    await act(actor, fresh)
+    assert [call[0] for call in rig.writes] == ["create_server"]
+
+
+async def test_a_record_that_was_lost_is_made_again_and_nothing_else(rig: ControlRig) -> None:
+    server = await rig.provide(clusters=["c1"])
+    server.metadata.annotations.clear()
+    before = list(rig.writes)
+
+    expect_condition(await act(BackendProvision(rig.server_ports), server), TRUE)
+    assert is_maker_remembered(server)
+    assert rig.writes == before
 
 
 async def test_clusters_are_provisioned_one_after_the_other(

@@ -4,7 +4,9 @@ import pytest
 
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId
+from maserve.base.signals import Signal
 from maserve.conditions import TRUE, UNKNOWN
+from maserve.endpoints import Endpoint
 from maserve.inferenceserver.clusters import (
     KNOWN_CLUSTERS,
     forget_target,
@@ -12,12 +14,16 @@ from maserve.inferenceserver.clusters import (
     remember_targets,
     removed_targets,
 )
+from maserve.inferenceserver.maker import find_maker
 from maserve.inferenceserver.stock.deletion.cleanup import Cleanup
 from maserve.inferenceserver.stock.deletion.route_cleanup import RouteCleanup
 from maserve.inferenceserver.stock.teardown import discovery_route, traffic_route
+from maserve.routing import RouteConfig
+from maserve.testing.backend_fake import FakeBackend
 from maserve.testing.builders import SERVER, a_target, an_inference_server
 from maserve.testing.control_rig import ControlRig
 from maserve.testing.expect import act, expect_condition, look
+from maserve.testing.world import FakeWorld
 from maserve.wire import v2
 
 C1, C2 = ClusterId("c1"), ClusterId("c2")
@@ -50,15 +56,66 @@ async def test_what_was_published_is_removed(rig: ControlRig, server: v2.Inferen
 async def test_a_traffic_route_that_is_left_is_named(
     rig: ControlRig, server: v2.InferenceServer
 ) -> None:
-    await rig.routes.delete(None, discovery_route(SERVER))
-    await rig.routes.delete(a_target("c1"), traffic_route(SERVER, a_target("c1")))
+    actor = RouteCleanup(rig.server_ports)
+    before = await act(actor, server)
+    target = a_target("c2")
+    await rig.routes.create(target, traffic_route(SERVER, target), RouteConfig())
 
     expect_condition(
-        await look(RouteCleanup(rig.server_ports), server),
+        await actor.retrieve(server, before),
         UNKNOWN,
         "TrafficRouteStillExists",
         says="traffic routes are still there in: c2",
     )
+
+
+async def test_a_service_without_clusters_is_deleted_too(
+    rig: ControlRig, server: v2.InferenceServer
+) -> None:
+    """To `Publisher.get` it looks like none at all."""
+    rig.publisher.published[SERVER] = {}
+    await rig.routes.delete(None, discovery_route(SERVER))
+    actor = RouteCleanup(rig.server_ports)
+
+    expect_condition(await look(actor, server), UNKNOWN, "EndpointsStillPublished")
+    expect_condition(await act(actor, server), TRUE)
+    assert rig.publisher.published == {}
+
+
+async def test_clusters_that_are_published_again_are_seen(
+    rig: ControlRig, server: v2.InferenceServer
+) -> None:
+    actor = RouteCleanup(rig.server_ports)
+    before = await act(actor, server)
+    rig.publisher.published[SERVER] = {C1: Endpoint(host="127.0.0.1", port=1)}
+
+    expect_condition(
+        await actor.retrieve(server, before), UNKNOWN, "EndpointsStillPublished", says="c1"
+    )
+
+
+async def test_a_route_that_the_data_plane_still_serves_is_still_there(
+    rig: ControlRig, server: v2.InferenceServer
+) -> None:
+    actor = RouteCleanup(rig.server_ports)
+    rig.routes.hold()
+
+    expect_condition(await act(actor, server), UNKNOWN, "DiscoveryRouteStillExists")
+    rig.routes.acknowledge()
+    expect_condition(await act(actor, server), TRUE)
+
+
+async def test_a_cluster_whose_route_cannot_be_removed_does_not_keep_the_others(
+    rig: ControlRig, server: v2.InferenceServer
+) -> None:
+    actor = RouteCleanup(rig.server_ports)
+    previous = await look(actor, server)
+    rig.publisher.fail_next(AWAY)
+
+    expect_condition(
+        await actor.run(server, previous), UNKNOWN, "DeleteFailed", says="cluster away"
+    )
+    assert not await rig.routes.exists(a_target("c2"), traffic_route(SERVER, a_target("c2")))
 
 
 @pytest.mark.parametrize(
@@ -148,14 +205,38 @@ async def test_a_server_of_an_unknown_backend_that_never_ran_has_nothing_to_clea
     expect_condition(await act(Cleanup(rig.server_ports), server), TRUE)
 
 
-async def test_a_server_whose_backend_type_was_changed_to_nobodys_is_cleaned(
-    rig: ControlRig, server: v2.InferenceServer
+@pytest.mark.parametrize("kind", [v2.BACKEND_TYPE_DYNAMO, v2.BACKEND_TYPE_LLM_D])
+async def test_a_server_whose_backend_type_was_changed_is_cleaned_by_the_one_that_made_it(
+    rig: ControlRig, server: v2.InferenceServer, kind: int
 ) -> None:
-    server.spec.backend_type = v2.BACKEND_TYPE_DYNAMO
+    other = FakeBackend(FakeWorld(clock=rig.clock, changed=Signal(), read_entries=lambda *_: None))
+    rig.backends._backends[v2.BACKEND_TYPE_LLM_D] = other
+    server.spec.backend_type = v2.BackendType(kind)
     await act(Cleanup(rig.server_ports), server)
     rig.advance(rig.world.drain_s)
 
     expect_condition(await act(Cleanup(rig.server_ports), server), TRUE)
+    assert rig.world.groups == {}
+    assert find_maker(server) is None
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["on record", "record lost"])
+async def test_replicas_of_a_backend_that_is_not_registered_hold_the_end(
+    rig: ControlRig, server: v2.InferenceServer, forgotten: bool
+) -> None:
+    if forgotten:
+        server.metadata.annotations.clear()
+    triton = rig.backends._backends.pop(v2.BACKEND_TYPE_TRITON)
+    actor, before = Cleanup(rig.server_ports), list(rig.writes)
+
+    expect_condition(
+        await act(actor, server), UNKNOWN, "BackendNotFound", says="BACKEND_TYPE_TRITON may be left"
+    )
+    assert rig.writes == before
+    rig.backends._backends[v2.BACKEND_TYPE_TRITON] = triton
+    await act(actor, server)
+    rig.advance(rig.world.drain_s)
+    expect_condition(await act(actor, server), TRUE)
     assert rig.world.groups == {}
 
 

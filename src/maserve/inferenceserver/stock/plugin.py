@@ -4,7 +4,7 @@ Seven creation actors, two deletion actors, in the guide's order.
 """
 
 from maserve.backends import ServerState, ServerStatus
-from maserve.base.errors import Unavailable
+from maserve.base.errors import Unavailable, Unsupported
 from maserve.conditions import (
     FALSE,
     TRUE,
@@ -16,6 +16,8 @@ from maserve.conditions import (
     unknown_condition,
 )
 from maserve.inferenceserver.clusters import is_ending, known_targets
+from maserve.inferenceserver.events import find_held
+from maserve.inferenceserver.maker import find_maker
 from maserve.inferenceserver.plugin import Conditions
 from maserve.inferenceserver.stock.creation.backend_provision import BackendProvision
 from maserve.inferenceserver.stock.creation.discovery_route_provision import (
@@ -70,15 +72,13 @@ class StockPlugin:
     def parse_state(self, resource: v2.InferenceServer) -> v2.InferenceServerState:
         """Compute the state.
 
-        FAILED only for a real failure, CREATING while anything is in progress.
+        FAILED only for a real failure, CREATING while anything is in progress. An end fails only
+        when it cannot go on without a person.
         """
         conditions = resource.status.conditions
         satisfied = bool(conditions) and all(c.status == TRUE for c in conditions)
-        if is_deleting(resource):
-            return v2.INFERENCE_SERVER_STATE_DELETING
-        if resource.spec.decom_spec.decommission:
-            done = v2.INFERENCE_SERVER_STATE_DELETED
-            return done if satisfied else v2.INFERENCE_SERVER_STATE_DELETING
+        if is_ending(resource):
+            return _ending_state(resource, satisfied=satisfied)
         if satisfied:
             return v2.INFERENCE_SERVER_STATE_SERVING
         failed = any(c.status == FALSE or c.reason in _FAILURES for c in conditions)
@@ -89,7 +89,8 @@ class StockPlugin:
 
         One row per cluster that may hold something, in order.
         """
-        if not self._ports.backends.is_known(resource.spec.backend_type):
+        is_known = self._ports.backends.is_known(resource.spec.backend_type)
+        if not is_known and find_maker(resource) is None and not is_ending(resource):
             return
         old = {row.cluster_id: row for row in resource.status.cluster_statuses}
         rows = [
@@ -115,13 +116,13 @@ class StockPlugin:
             condition.CopyFrom(find_condition(old.conditions, condition.type) or condition)
         now_s = self._ports.now_s()
         try:
-            status = await self._ports.backend(server).get_server_status(server, target)
-        except Unavailable as error:
+            status = await self._ask(server, target)
+        except (Unavailable, Unsupported) as error:
             row.state = old.state if old is not None else v2.INFERENCE_SERVER_STATE_INVALID
             row.message = str(error)
-            row.conditions.append(
-                unknown_condition(condition, str(error), "StatusCheckFailed", now_s)
-            )
+            is_missing = isinstance(error, Unsupported)
+            reason = "BackendNotFound" if is_missing else "StatusCheckFailed"
+            row.conditions.append(unknown_condition(condition, str(error), reason, now_s))
             return row
         if status.state is ServerState.CREATE_PENDING and is_ending(server):
             row.state = v2.INFERENCE_SERVER_STATE_DELETED
@@ -131,9 +132,25 @@ class StockPlugin:
         row.conditions.append(_provisioned(condition, status, now_s))
         return row
 
+    async def _ask(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> ServerStatus:
+        """Ask the backend that made the replicas, or that is to; without one nothing is there."""
+        maker, wanted = find_maker(server), server.spec.backend_type
+        if maker is None and not self._ports.backends.is_known(wanted):
+            return ServerStatus(state=ServerState.CREATE_PENDING)
+        backend = self._ports.backends.get(wanted if maker is None else maker)
+        return await backend.get_server_status(server, target)
+
 
 _FAILURES = frozenset({"BackendProvisioningFailed"})
 """Reasons that mean a failure to a reader although the step goes on trying."""
+
+
+def _ending_state(server: v2.InferenceServer, *, satisfied: bool) -> v2.InferenceServerState:
+    if find_held(server) is not None:
+        return v2.INFERENCE_SERVER_STATE_FAILED
+    if satisfied and not is_deleting(server):
+        return v2.INFERENCE_SERVER_STATE_DELETED
+    return v2.INFERENCE_SERVER_STATE_DELETING
 
 
 def _provisioned(previous: api.Condition, status: ServerStatus, now_s: float) -> api.Condition:

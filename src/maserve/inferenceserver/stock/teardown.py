@@ -1,5 +1,7 @@
 """Removing everything of a server from one cluster, in the order that loses no request."""
 
+from collections.abc import Iterable
+
 from maserve.backends import Backend
 from maserve.base.keys import Key
 from maserve.inferenceserver.stock.ports import Ports
@@ -19,15 +21,22 @@ def discovery_route(server: Key) -> RouteId:
 
 
 async def remove_from_cluster(
-    ports: Ports, backend: Backend, server: Key, target: v2.ClusterTarget
+    ports: Ports, backends: Iterable[Backend], server: Key, target: v2.ClusterTarget
 ) -> bool:
     """Drain the replicas, then remove route and model config; tell whether nothing is left.
 
     The route goes last so that requests in flight still find their way; traffic must have left
     before.
     """
-    if not await backend.delete_server(server, target):
+    gone = [await backend.delete_server(server, target) for backend in backends]
+    if not all(gone):
         return False
     await ports.routes.delete(target, traffic_route(server, target))
     await ports.model_config.delete_model_config(server, target)
     return True
+
+
+async def is_gone(ports: Ports, target: v2.ClusterTarget | None, route: RouteId) -> bool:
+    """Tell whether a route is neither stored nor served any more; target None: the gateway's."""
+    routes = ports.routes
+    return not await routes.exists(target, route) and await routes.is_live(target, route)

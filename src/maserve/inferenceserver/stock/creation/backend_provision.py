@@ -8,6 +8,7 @@ from maserve.backends import ServerState, ServerStatus
 from maserve.base.errors import Denied, Unavailable
 from maserve.conditions import false_condition, true_condition, unknown_condition
 from maserve.inferenceserver.clusters import forget_target, removed_targets
+from maserve.inferenceserver.maker import is_maker_remembered, remember_maker
 from maserve.inferenceserver.stock.ports import Ports
 from maserve.inferenceserver.stock.teardown import remove_from_cluster
 from maserve.resource.metadata import key_of
@@ -29,6 +30,9 @@ class BackendProvision:
         now_s = self._ports.now_s()
         if not self._ports.backends.is_known(resource.spec.backend_type):
             return unknown_condition(previous, "no backend to ask", "BackendNotFound", now_s)
+        if not is_maker_remembered(resource):
+            text = "the backend is not on record yet"
+            return unknown_condition(previous, text, "RollingInProgress", now_s)
         try:
             waiting = await self._find_waiting(resource)
             if waiting is None:
@@ -44,6 +48,10 @@ class BackendProvision:
         return _describe(previous, resource, *waiting, now_s=now_s)
 
     async def run(self, resource: v2.InferenceServer, previous: api.Condition) -> api.Condition:
+        if not is_maker_remembered(resource):
+            # Nothing is made in this pass: the record has to be stored first.
+            remember_maker(resource)
+            return await self.retrieve(resource, previous)
         now_s = self._ports.now_s()
         try:
             waiting = await self._find_waiting(resource)
@@ -80,9 +88,8 @@ class BackendProvision:
 
     async def _remove(self, server: v2.InferenceServer) -> None:
         for target in await self._leaving(server):
-            if await remove_from_cluster(
-                self._ports, self._ports.backend(server), key_of(server), target
-            ):
+            backends = (self._ports.backend(server),)
+            if await remove_from_cluster(self._ports, backends, key_of(server), target):
                 forget_target(server, cluster_id(target))
 
 

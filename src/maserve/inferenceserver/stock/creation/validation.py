@@ -2,6 +2,7 @@
 
 from maserve.base.keys import ClusterId
 from maserve.conditions import false_condition, true_condition
+from maserve.inferenceserver.maker import backend_name, find_maker
 from maserve.inferenceserver.stock.ports import Ports
 from maserve.wire import api, v2
 
@@ -33,8 +34,16 @@ class Validation:
 def find_problem(server: v2.InferenceServer, backend_known: bool) -> tuple[str, str] | None:
     """Return reason and message of the first broken rule, None when all hold."""
     if not backend_known:
-        name = _backend_name(server.spec.backend_type)
+        name = backend_name(server.spec.backend_type)
         return "InvalidBackendType", f"spec.backend_type {name} has no backend here"
+    maker = find_maker(server)
+    if maker not in (None, server.spec.backend_type):
+        text = (
+            f"spec.backend_type cannot become {backend_name(server.spec.backend_type)} while "
+            f"replicas of {backend_name(maker)} are there: set spec.decom_spec.decommission first, "
+            "or make another server"
+        )
+        return "BackendTypeChanged", text
     clusters = [ClusterId(target.cluster_id) for target in server.spec.cluster_targets]
     if not clusters:
         return "NoClusterTargets", "spec.cluster_targets needs at least one cluster"
@@ -52,8 +61,3 @@ def find_problem(server: v2.InferenceServer, backend_known: bool) -> tuple[str, 
     if server.spec.init_spec.num_instances < 0:
         return "InvalidInstances", "spec.init_spec.num_instances must not be negative"
     return None
-
-
-def _backend_name(value: int) -> str:
-    names = [name for name, number in v2.BackendType.items() if number == value]
-    return names[0] if names else str(value)
