@@ -108,23 +108,34 @@ class Prober:
         return verdict.ready
 
     async def _verdict(self, snapshot: Snapshot) -> Readiness:
+        problem = await self._find_problem(snapshot)
+        return self._tolerate(problem) if problem else self._succeed()
+
+    async def _find_problem(self, snapshot: Snapshot) -> str:
+        """Return why the readiness probe fails, an empty text when it does not."""
         match self._settings.readiness_probe:
             case ReadinessProbe.NONE:
-                return Readiness(ready=True)
+                return ""
             case ReadinessProbe.SERVER:
-                problem = await self._ask("/v2/health/ready", self._timing.timeout_s)
-                return self._tolerate(problem) if problem else self._succeed(Readiness(ready=True))
+                return await self._ask("/v2/health/ready", self._timing.timeout_s)
             case ReadinessProbe.MODEL_AWARE:
-                if snapshot.error:
-                    return self._tolerate(f"triton unreachable: {snapshot.error}")
-                return self._succeed(judge_models(self._required(), snapshot.rows))
+                return self._find_missing(snapshot)
 
-    def _succeed(self, verdict: Readiness) -> Readiness:
+    def _find_missing(self, snapshot: Snapshot) -> str:
+        if snapshot.error:
+            return f"triton unreachable: {snapshot.error}"
+        return judge_models(self._required(), snapshot.rows).reason
+
+    def _succeed(self) -> Readiness:
         self._failures = Failures()
-        return verdict
+        return Readiness(ready=True)
 
     def _tolerate(self, problem: str) -> Readiness:
-        """Count an error of a process that lives; it stays ready until there were too many."""
+        """Count a failure of a process that lives; it stays ready until there were too many.
+
+        A model that is not loaded counts like a Triton that does not answer: both fail the guide's
+        probe, and `failureThreshold` is about the probe.
+        """
         now_s = self._parts.clock.monotonic()
         self._failures = self._failures.another(problem, now_s)
         if self._ready and not self._failures.is_final(self._timing, now_s):
