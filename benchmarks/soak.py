@@ -20,9 +20,9 @@ from maserve.store.sqlite import StoreSettings
 from maserve.testing.live import kill_process
 from maserve.testing.live_story import (
     NAMESPACE,
-    SERVER,
     Story,
     a_story,
+    fast_settings,
     is_complete,
     is_rolled_back,
 )
@@ -179,9 +179,13 @@ async def _delete(story: Story, kind: type[v2.Deployment] | type[v2.InferenceSer
 
 
 async def _replace_replicas(story: Story) -> None:
-    now = await story.client.get(v2.InferenceServer, SERVER)
-    await story.server(replicas=1, cpu=1 + now.spec.init_spec.resource_spec.cpu % 2)
-    await story.data_plane_of(engines=2)
+    """Start again with another setting of Triton, which replaces each of them once."""
+    before = story.plane.data_plane_pids()
+    usual, other = fast_settings(), fast_settings(startup_failures=61)
+    await story.plane.kill()
+    story.plane.use_settings(other if story.plane.settings == usual else usual)
+    await story.plane.start()
+    await story.replaced(before)
 
 
 async def _kill_replica(story: Story) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from maserve.testing.live import LiveControlPlane
-from maserve.testing.live_story import Story, a_story
+from maserve.testing.live_story import Story, a_story, fast_settings
 from maserve.testing.load_results import LoadSummary
 from maserve.testing.tiny_models import REQUEST
 
@@ -32,7 +33,9 @@ def expect_nothing_lost(what: str, summary: LoadSummary) -> None:
     assert summary.sent > 100
 
 
-async def test_scaling_and_new_resources_under_load_lose_no_request(tmp_path: Path) -> None:
+async def test_scaling_under_load_loses_no_request_and_resources_replace_nothing(
+    tmp_path: Path,
+) -> None:
     async with a_story(tmp_path) as story:
         await serving(story, clusters=("c1",))
         first = story.plane.data_plane_pids()
@@ -41,12 +44,52 @@ async def test_scaling_and_new_resources_under_load_lose_no_request(tmp_path: Pa
             await story.only_loaded("blue")
             await story.server(clusters=("c1",), replicas=1)
             await story.server(clusters=("c1",), replicas=1, cpu=2)
-            await story.only_loaded("blue")
+            now = await story.data_plane_of(engines=1)
             summary = await load.finish()
         expect_nothing_lost("2 to 3 to 1 replicas, then other resources", summary)
-        now = await story.data_plane_of(engines=1)
-        assert now.pop("envoy") == first.pop("envoy")
-        assert set(now.values()).isdisjoint(first.values())
+        assert now.items() <= first.items()
+        view = await story.server_view()
+        assert "ResourcesNotLimited" in [event.reason for event in view.events]
+
+
+async def test_changed_setting_replaces_each_replica_once_cluster_by_cluster_under_load(
+    tmp_path: Path,
+) -> None:
+    async with a_story(tmp_path) as story:
+        await story.model("blue")
+        await story.server(replicas=1)
+        await story.roll("blue")
+        before = story.plane.data_plane_pids()
+        async with story.load() as load:
+            await story.plane.kill()
+            story.plane.use_settings(fast_settings(startup_failures=61))
+            await story.plane.start()
+            seen = await watched(story, story.replaced(before))
+            await story.only_loaded("blue")
+            after = story.plane.data_plane_pids()
+            await story.plane.kill()
+            await story.plane.start()
+            await story.only_loaded("blue")
+            summary = await load.finish()
+        expect_nothing_lost("another startup probe", summary)
+        assert seen[:2] == [(1, 1), (2, 1)]
+        assert max(seen) <= (2, 2)
+        assert story.plane.data_plane_pids() == after
+        assert after["envoy"] == before["envoy"]
+
+
+async def watched(story: Story, work: Coroutine[None, None, None]) -> list[tuple[int, int]]:
+    """Do the work; return the numbers of engines that the clusters had, as they followed."""
+    seen: list[tuple[int, int]] = []
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        while not task.done():
+            names = story.plane.data_plane_pids()
+            one, other = (sum(f"/{c}/" in name for name in names) for c in ("c1", "c2"))
+            if seen[-1:] != [(one, other)]:
+                seen.append((one, other))
+            await asyncio.sleep(0.02)
+    return seen
 
 
 async def test_cluster_added_and_removed_under_load_loses_no_request(tmp_path: Path) -> None:

@@ -6,13 +6,15 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from maserve.backends import find_failed
+from maserve.backends import ServerState, find_failed
 from maserve.backends.triton.local import TritonWheel, this_interpreter
 from maserve.backends.triton.local.state import ReplicaRecord, build_wish
+from maserve.backends.triton.settings import STARTUP
 from maserve.base.keys import ModelName
 from maserve.host import DataFolder, write_json
 from maserve.testing.leftovers import list_shared_memory
@@ -87,20 +89,32 @@ async def _gone(stage: Stage, programs: int) -> bool:
     return len(stage.pids()) == programs
 
 
-async def test_changed_template_starts_one_more_and_only_then_drains(stage: Stage) -> None:
-    stage.want_models("m1")
-    await stage.backend.create_server(a_server(2, cpu=1), TARGET)
-    await stage.until_serving(a_server(2, cpu=1))
-    before = engines(stage)
-    begun = len(stage.endpoints.told)
-    await stage.backend.create_server(a_server(2, cpu=2), TARGET)
-    await stage.until_serving(a_server(2, cpu=2))
+async def test_changed_setting_starts_one_more_and_only_then_drains(
+    tmp_path: Path, engine: TritonWheel
+) -> None:
+    """The next control plane adopts the replicas as they are, then replaces one at a time."""
+    async with a_stage(tmp_path, fast_settings(), engine) as stage:
+        stage.want_models("m1")
+        await stage.backend.create_server(a_server(2), TARGET)
+        await stage.until_serving(a_server(2))
+        before = engines(stage)
+    other = replace(fast_settings(), startup=replace(STARTUP, failure_threshold=61))
+    async with a_stage(tmp_path, other, engine) as stage:
+        status = await stage.backend.get_server_status(a_server(2), TARGET)
+        assert (status.state, status.up_to_date) == (ServerState.CREATING, False)
+        assert engines(stage) == before
+        await until(lambda: _admitted(stage, 2))
+        begun = len(stage.endpoints.told)
+        await stage.backend.create_server(a_server(2), TARGET)
+        await stage.until_serving(a_server(2))
 
-    await until(lambda: _gone(stage, 4))
-    counts = [len(told) for told in stage.endpoints.told[begun:]]
-    assert counts == [3, 2, 3, 2]
-    assert set(before.values()).isdisjoint(engines(stage).values())
-    assert [await stage.predict(port, "m1") for port in stage.endpoints.ports()] == [[2, 4]] * 2
+        await until(lambda: _gone(stage, 4))
+        counts = [len(told) for told in stage.endpoints.told[begun:]]
+        assert counts == [3, 2, 3, 2]
+        assert set(before.values()).isdisjoint(engines(stage).values())
+        ports = stage.endpoints.ports()
+        assert [await stage.predict(port, "m1") for port in ports] == [[2, 4]] * 2
+        await stage.backend.stop_all()
 
 
 async def test_killed_engine_leaves_the_endpoints_at_once_and_comes_back(stage: Stage) -> None:

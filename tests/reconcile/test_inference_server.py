@@ -121,11 +121,15 @@ async def test_scaling_is_applied_while_it_serves(serving: ControlRig) -> None:
     assert (await serving.server()).status.state == SERVING
 
 
-async def test_a_change_of_resources_replaces_the_replicas(serving: ControlRig) -> None:
+async def test_a_change_of_template_replaces_the_replicas_cluster_by_cluster(
+    serving: ControlRig,
+) -> None:
     old = {row.name for row in serving.world.statuses(SERVER, C1)}
     server = await serving.server()
     server.spec.init_spec.resource_spec.cpu = 4
     await serving.store.update(server)
+    await serving.settle_server()
+    assert [len(serving.world.statuses(SERVER, each)) for each in (C1, C2)] == [3, 2]
 
     await serving.run_server(rounds=20)
 

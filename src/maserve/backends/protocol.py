@@ -20,8 +20,8 @@ class Backend(Protocol):
     ) -> ServerStatus:
         """Create the server or bring it up to date; returns at once, progress shows in the status.
 
-        A change of resources or template replaces replicas one at a time: the new one is ready
-        before an old one drains.
+        A change of template, and of resources where they are enforced, replaces replicas one at a
+        time: the new one is ready before an old one drains.
         """
         ...
 

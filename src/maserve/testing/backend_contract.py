@@ -160,7 +160,8 @@ class BackendContract:
         assert (report.wanted, len(report.rows)) == (2, 2)
         assert (after.wanted, len(after.rows)) == (1, 1)
 
-    async def test_template_change_replaces_the_replicas(self, world: BackendWorld) -> None:
+    async def test_changed_resources_come_to_serve(self, world: BackendWorld) -> None:
+        """With other replicas where they are enforced, else with the same ones."""
         await a_serving(world, an_inference_server(cpu=1))
         changed = await a_serving(world, an_inference_server(cpu=2))
 

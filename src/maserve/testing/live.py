@@ -70,7 +70,8 @@ class LiveControlPlane:
 
     def use_settings(self, settings: Mapping[str, object]) -> None:
         """Write the settings that the next start reads."""
-        self._settings.write_text(yaml.safe_dump(dict(settings)))
+        self.settings = dict(settings)
+        self._settings.write_text(yaml.safe_dump(self.settings))
 
     async def start(self, *options: str) -> None:
         """Start it and return once it says `ready`. Raises `RuntimeError` with what it said."""

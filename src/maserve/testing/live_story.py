@@ -29,12 +29,15 @@ WAIT_S = 60.0
 Met = Callable[[v2.Deployment], bool]
 
 
-def fast_settings(*, soak: str = "0s") -> dict[str, object]:
-    """Return the settings that make a rollout short without leaving a step out."""
+def fast_settings(*, soak: str = "0s", startup_failures: int = 60) -> dict[str, object]:
+    """Return the settings that make a rollout short without leaving a step out.
+
+    Another number of `startup_failures` changes nothing but the replicas' template.
+    """
+    probes = {"startup": {"failureThreshold": startup_failures}}
+    triton = {"autoCompleteConfig": False, "drain": {"preStopSeconds": 1}, "probes": probes}
     return {
-        "inferenceServer": {
-            "triton": {"autoCompleteConfig": False, "drain": {"preStopSeconds": 1}},
-        },
+        "inferenceServer": {"triton": triton},
         "deployment": {"rollout": {"soakPeriod": soak}},
         "modelSync": {"unloadGrace": "1s"},
     }
@@ -160,6 +163,14 @@ class Story:
                 await SystemClock().sleep(0.05)
         return pids
 
+    async def replaced(self, before: Mapping[str, int]) -> None:
+        """Wait until as many other engines as in `before` have taken their places."""
+        pids: Mapping[str, int] = before
+        async with asyncio.timeout(WAIT_S):
+            while _engines(pids) & _engines(before) or len(pids) != len(before):
+                await SystemClock().sleep(0.05)
+                pids = self.plane.data_plane_pids()
+
     async def everywhere(self, model: str, *, clusters: int) -> None:
         """Wait until that many clusters send the Deployment's traffic to the model."""
         async with asyncio.timeout(WAIT_S):
@@ -254,6 +265,10 @@ def is_working_on(deployment: v2.Deployment, condition: str, candidate: str) -> 
         return False
     unmet = [c for c in deployment.status.conditions if c.status != api.CONDITION_STATUS_TRUE]
     return bool(unmet) and unmet[0].type == condition
+
+
+def _engines(pids: Mapping[str, int]) -> set[int]:
+    return {pid for name, pid in pids.items() if name != "envoy"}
 
 
 async def _ready_models(http: HttpClient, address: str) -> tuple[str, ...]:

@@ -194,12 +194,11 @@ async def until(holds: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> 
             await asyncio.sleep(0.02)
 
 
-def a_server(replicas: int, *, cpu: int = 0, uid: str = "u1") -> v2.InferenceServer:
+def a_server(replicas: int, *, uid: str = "u1") -> v2.InferenceServer:
     server = v2.InferenceServer()
     server.metadata.namespace, server.metadata.name = KEY.namespace, KEY.name
     server.metadata.uid = uid
     server.spec.init_spec.num_instances = replicas
-    server.spec.init_spec.resource_spec.cpu = cpu
     return server
 
 

@@ -2,12 +2,17 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from maserve.backends.triton.settings import TritonSettings
+from maserve.backends.triton.settings import (
+    DrainSettings,
+    ProbeSettings,
+    ReadinessProbe,
+    TritonSettings,
+)
 from maserve.base.errors import Invalid, Problem
 from maserve.base.keys import ClusterId, Key, ReplicaName
 from maserve.resource.names import local_replica
@@ -92,19 +97,35 @@ def template_hash(
 ) -> str:
     """Return what differs when running replicas must be replaced.
 
-    The resource's uid is part of it: a server that was deleted and made again is another one.
+    The resource's uid is part of it: a server that was deleted and made again is another one. So is
+    every setting of the guide's pod template: a change of a probe or of the drain restarts running
+    replicas once (serving guide, Rollout Configuration). Resources are not enforced here: replicas
+    that are replaced for them would be the same.
     """
-    resources = inference_server.spec.init_spec.resource_spec
     parts = {
         "uid": inference_server.metadata.uid,
         "engine": engine_version,
         "auto_complete_config": settings.auto_complete_config,
-        "exit_timeout_s": settings.drain.exit_timeout_s,
-        "cpu": resources.cpu,
-        "memory": resources.memory,
-        "gpu": resources.gpu,
+        "drain": _numbers(settings.drain),
+        "probes": _probes(settings),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _probes(settings: TritonSettings) -> dict[str, Any]:
+    """Return the probes as they take effect; no readiness probe has no timing."""
+    probe = settings.readiness_probe
+    readiness = None if probe is ReadinessProbe.NONE else _numbers(settings.readiness_timing())
+    return {
+        "startup": _numbers(settings.startup),
+        "liveness": _numbers(settings.liveness),
+        "readiness": [probe, readiness],
+    }
+
+
+def _numbers(settings: ProbeSettings | DrainSettings) -> dict[str, float]:
+    """Return the numbers by name, a built-in 10 like a 10.0 that was read from a file."""
+    return {name: float(value) for name, value in asdict(settings).items()}
 
 
 def parse_wish(path: Path, row: Any) -> Wish:
