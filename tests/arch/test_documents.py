@@ -12,6 +12,7 @@ import typer
 import yaml
 
 from maserve.base.errors import Invalid
+from maserve.cmd.carried_over import CONTROLLER_MANAGER, ELSEWHERE, INFERENCE_SERVER
 from maserve.cmd.main import build_program
 from maserve.cmd.settings import parse_settings
 from maserve.deployment.keys import FINALIZER
@@ -69,6 +70,13 @@ def setting_keys(path: tuple[str, ...] = ()) -> Iterator[str]:
 def test_every_setting_is_in_the_table_and_nothing_else_is() -> None:
     rows = re.findall(r"^\| `([\w.]+)` \|", read("docs/guide/settings.md"), re.MULTILINE)
     assert sorted(rows) == sorted(setting_keys())
+
+
+def test_every_setting_that_belongs_elsewhere_is_on_the_page() -> None:
+    text = read("docs/guide/settings.md")
+    manager = {f"controllermgr.{name}" for name in CONTROLLER_MANAGER}
+    keys = {*ELSEWHERE, *manager, *(f"inferenceServer.{name}" for name in INFERENCE_SERVER)}
+    assert {key for key in keys if f"`{key}`" not in text} == set()
 
 
 def test_example_of_the_settings_page_is_accepted() -> None:

@@ -18,16 +18,17 @@ class Section:
         self._path = path
         self._problems = problems
         self._known: set[str] = set()
-        self._parts: list[Section] = []
+        self._elsewhere: set[str] = set()
+        self._parts: dict[str, Section] = {}
         if rows is not None and not isinstance(rows, Mapping):
             problems.append(Problem(path or "settings", "is not a mapping"))
         self._rows: Mapping[str, Any] = rows if isinstance(rows, Mapping) else {}
 
     def part(self, name: str) -> "Section":
-        """Return the section under `name`; a missing one is empty."""
-        part = Section(self._field(name), self._take(name), self._problems)
-        self._parts.append(part)
-        return part
+        """Return the section under `name`, always the same one; a missing one is empty."""
+        if name not in self._parts:
+            self._parts[name] = Section(self._field(name), self._take(name), self._problems)
+        return self._parts[name]
 
     def text(self, name: str, default: str = "") -> str:
         value = self._take(name)
@@ -79,22 +80,37 @@ class Section:
             self._problems.extend(error.problems)
             return default
 
+    def rows(self, name: str) -> tuple[Mapping[str, Any], ...]:
+        """Return a list of mappings; a missing one is empty."""
+        value = self._take(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
+            self._wrong(name, "is not a list of mappings")
+            return ()
+        return tuple(value)
+
     def refuse(self, name: str, why: str) -> None:
         """Note a problem with a key whose value cannot be honoured."""
         self._wrong(name, why)
 
-    def refuse_if_set(self, name: str, why: str) -> None:
-        """Note a problem with a key that is known and must not be there; null is not there."""
-        if self._take(name) is not None:
-            self._wrong(name, why)
+    def refuse_elsewhere(self, places: Mapping[str, str]) -> None:
+        """Note a problem with every key that is set and has its place elsewhere; null is not set.
+
+        `places` says why, by key. Such a key is no setting, so it is not listed as known.
+        """
+        self._elsewhere |= places.keys()
+        for name, why in places.items():
+            if self._rows.get(name) is not None:
+                self._wrong(name, why)
 
     def check(self) -> None:
         """Note every key nobody has read, here and in the parts below."""
         for name in self._rows:
-            if name not in self._known:
+            if name not in self._known | self._elsewhere:
                 known = ", ".join(sorted(self._known))
                 self._wrong(str(name), f"is not a setting; known here: {known}")
-        for part in self._parts:
+        for part in self._parts.values():
             part.check()
 
     def _take(self, name: str) -> Any:

@@ -13,6 +13,7 @@ from maserve.backends.triton import (
     parse_readiness_probe,
 )
 from maserve.base.errors import Invalid, Problem
+from maserve.cmd.carried_over import check_blocks, check_image, check_metric_gate
 from maserve.cmd.section import Section
 from maserve.deployment.stock import RolloutSettings
 from maserve.resource.yamlform import Document, read_documents
@@ -88,7 +89,7 @@ def parse_settings(
         storage_variables=storage_variables,
         keep_running=keep_running,
     )
-    _metadata_storage(root.part("metadataStorage"))
+    check_blocks(root)
     root.check()
     found = (*(_placed(each, document, source) for each in problems), *elsewhere)
     if found:
@@ -124,6 +125,7 @@ def _triton(section: Section, problems: list[Problem]) -> TritonSettings:
     triton = section.part("triton")
     probes = triton.part("probes")
     drain = triton.part("drain")
+    check_image(triton)
     default = TritonSettings(readiness_probe=_readiness(triton, problems))
     return replace(
         default,
@@ -156,21 +158,13 @@ def _probe(section: Section, built_in: ProbeSettings) -> ProbeSettings:
 
 def _rollout(section: Section) -> RolloutSettings:
     rollout, rollback = section.part("rollout"), section.part("rollback")
-    _metric_gate(section.part("metricGate"))
+    check_metric_gate(section.part("metricGate"))
     return RolloutSettings(
         skip_canary=rollout.flag("skipCanary", default=False),
         model_load_timeout_s=_budget(rollout),
         soak_period_s=rollout.duration("soakPeriod", 0.0),
         rollback_model_load_timeout_s=_budget(rollback),
     )
-
-
-def _metric_gate(section: Section) -> None:
-    """Refuse what would have no effect; a URL that is empty means no gate, as in the guide."""
-    if section.text("prometheusURL"):
-        section.refuse("prometheusURL", "is not supported: there is no metric gate, leave it unset")
-    for name in ("queries", "failClosed", "timeout"):
-        section.refuse_if_set(name, "has no effect: there is no metric gate, leave it unset")
 
 
 def _budget(section: Section) -> float:
@@ -193,8 +187,3 @@ def _storage(variables: Mapping[str, str], problems: list[Problem]) -> StorageSe
     except Invalid as error:
         problems.extend(error.problems)
         return StorageSettings()
-
-
-def _metadata_storage(section: Section) -> None:
-    if section.flag("enableMetadataStorage", default=False):
-        section.refuse("enableMetadataStorage", "is not supported: leave it false")

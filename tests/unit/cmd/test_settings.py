@@ -8,6 +8,7 @@ import pytest
 
 from maserve.backends.triton import ReadinessProbe, TritonSettings
 from maserve.base.errors import Invalid
+from maserve.cmd.carried_over import ELSEWHERE
 from maserve.cmd.settings import Settings, parse_settings
 
 READINESS = TritonSettings().readiness_timing()
@@ -131,6 +132,8 @@ KEYS: list[tuple[str, Callable[[Settings], object], object]] = [
         True,
     ),
     ("metadataStorage: {enableMetadataStorage: false}", lambda s: s.keep_running, True),
+    ("controllermgr: {leaderElection: false}", lambda s: s.keep_running, True),
+    ("inferenceServer: {triton: {defaultImage: ''}}", lambda s: s.keep_running, True),
 ]
 
 
@@ -153,8 +156,8 @@ WRONG = [
     (
         "deployments: {}",
         (
-            "deployments is not a setting; known here: deployment, inferenceServer, logging, "
-            "metadataStorage, modelSync (my.yaml:1)"
+            "deployments is not a setting; known here: controllermgr, deployment, "
+            "inferenceServer, logging, metadataStorage, modelSync (my.yaml:1)"
         ),
     ),
     (
@@ -234,7 +237,7 @@ WRONG = [
         ),
     ),
     (
-        "deployment: {metricGate: {queries: []}}",
+        "deployment: {metricGate: {queries: [{name: latency, expr: up, threshold: 1}]}}",
         (
             "deployment.metricGate.queries has no effect: there is no metric gate, leave it unset "
             "(my.yaml:1)"
@@ -258,6 +261,47 @@ WRONG = [
         "metadataStorage: {enableMetadataStorage: true}",
         "metadataStorage.enableMetadataStorage is not supported: leave it false (my.yaml:1)",
     ),
+    (
+        "deployment: {metricGate: {queries: up}}",
+        "deployment.metricGate.queries is not a list of mappings (my.yaml:1)",
+    ),
+    (
+        "deployment: {metricGate: {failClosed: 1}}",
+        "deployment.metricGate.failClosed is neither true nor false: 1 (my.yaml:1)",
+    ),
+    (
+        "inferenceServer:\n  gateway:\n    name: ma-gateway\n    portName: http",
+        (
+            "inferenceServer.gateway names a Gateway of Kubernetes: here it is an Envoy of this "
+            "machine, whose address is --gateway-address; leave it out (my.yaml:2)"
+        ),
+    ),
+    (
+        "inferenceServer: {triton: {defaultImage: 'triton:1'}}",
+        (
+            "inferenceServer.triton.defaultImage has no effect: Triton comes from the installed "
+            "wheel; leave it out (my.yaml:1)"
+        ),
+    ),
+    (
+        "controllermgr: {leaderElection: true}",
+        ("controllermgr.leaderElection is not needed: one process has the data folder (my.yaml:1)"),
+    ),
+    (
+        "controllermgr: {metricsBindAddress: ':8091'}",
+        ("controllermgr.metricsBindAddress is --metrics-address here; leave it out (my.yaml:1)"),
+    ),
+    (
+        "controllermgr: {workers: 3}",
+        "controllermgr.workers is not a setting; known here: leaderElection (my.yaml:1)",
+    ),
+    (
+        "k8s: {qps: 300, burst: 600}",
+        (
+            "k8s limits calls to a Kubernetes API server: there is none here; leave it out "
+            "(my.yaml:1)"
+        ),
+    ),
     ("- deployment", "settings is not a mapping (my.yaml:1)"),
     ("logging: {}\n---\nlogging: {}", "settings has 2 documents, settings are one (my.yaml:3)"),
 ]
@@ -266,6 +310,51 @@ WRONG = [
 @pytest.mark.parametrize(("text", "problem"), WRONG, ids=[text for text, _ in WRONG])
 def test_what_is_wrong_is_named_with_its_place(text: str, problem: str) -> None:
     assert refused(text) == [problem]
+
+
+GUIDE_DEFAULTS = """
+deployment:
+  rollout:
+    skipCanary: false
+    modelLoadTimeout: 15m
+    soakPeriod: 0
+  rollback:
+    modelLoadTimeout: 15m
+  metricGate:
+    prometheusURL: ""
+    failClosed: false
+    timeout: 10s
+    queries:
+      - name: triton-inference-failure-ratio
+        expr: sum(rate(nv_inference_request_failure{model="{{.Model}}"}[5m]))
+        threshold: 0.05
+        comparison: GT
+inferenceServer:
+  triton:
+    readinessProbe: model-aware
+    probes:
+      startup: {periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0}
+    drain: {preStopSeconds: 10, exitTimeoutSeconds: 30}
+"""
+
+
+def test_the_guides_defaults_written_out_are_the_defaults() -> None:
+    assert parsed(GUIDE_DEFAULTS) == parsed("")
+
+
+@pytest.mark.parametrize("queries", ["null", "[]"])
+def test_no_queries_are_the_default_ones(queries: str) -> None:
+    text = f"deployment: {{metricGate: {{failClosed: false, queries: {queries}}}}}"
+
+    assert parsed(text) == parsed("")
+
+
+@pytest.mark.parametrize("block", sorted(ELSEWHERE))
+def test_a_block_of_another_place_is_refused_with_what_to_do(block: str) -> None:
+    (problem,) = refused(f"{block}: {{anything: 1}}")
+
+    assert problem == f"{block} {ELSEWHERE[block]} (my.yaml:1)"
+    assert parsed(f"{block}: null") == parsed("")
 
 
 @pytest.mark.parametrize(
