@@ -225,9 +225,12 @@ _ANOTHER_HOST: Resource = {
     "host_selection_retry_max_attempts": "10",
     "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.1s"},
 }
+# 404 is a replica's word for a model it does not have, whether it was never loaded or has gone: it
+# was run nowhere, and another replica may have it (ADR 0017).
 _CLUSTER_RETRY: Resource = {
-    "retry_on": "connect-failure,refused-stream,reset,unavailable",
+    "retry_on": "connect-failure,refused-stream,reset,unavailable,retriable-status-codes",
     "num_retries": 2,
+    "retriable_status_codes": [404],
     **_ANOTHER_HOST,
 }
 # A cluster that has no replica or no route for the request marks its answer; nothing was run there.

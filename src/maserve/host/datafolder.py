@@ -108,6 +108,10 @@ class DataFolder:
         """Return the file with the models that server should hold."""
         return self.inference_server(cluster, key) / "model-list.json"
 
+    def lifted_requirements(self, cluster: ClusterId, key: Key) -> Path:
+        """Return the file with the models that are not required for readiness now."""
+        return self.inference_server(cluster, key) / "lifted-requirements.json"
+
     def model_cache(self, cluster: ClusterId, key: Key) -> Path:
         """Return where downloads are shared by the server's replicas."""
         return self.inference_server(cluster, key) / "cache"

@@ -1,5 +1,7 @@
 """What an InferenceServer's events say (behaviour 12)."""
 
+from collections.abc import Iterator
+
 from maserve.conditions import find_condition, first_unmet
 from maserve.runtime import EventRecorder
 from maserve.wire import api, v2
@@ -16,6 +18,8 @@ def record_changes(
     held = find_held(after)
     if held is not None and find_held(before) is None:
         recorder.warning(after, "DeletionHeld", held.message)
+    for cluster, text in _new_warnings(before, after):
+        recorder.warning(after, "ClusterDegraded", f"cluster {cluster}: {text}")
     old, new = before.status.state, after.status.state
     if old == new or held is not None:
         return
@@ -57,3 +61,20 @@ def _why(server: v2.InferenceServer) -> str:
     """Return the step that failed; those after it have only not begun."""
     failed = first_unmet(server.status.conditions)
     return f"{failed.type}: {failed.message or failed.reason}" if failed else "a step failed"
+
+
+def _new_warnings(
+    before: v2.InferenceServer, after: v2.InferenceServer
+) -> Iterator[tuple[str, str]]:
+    """Yield what backends say of clusters that serve though something is not as it should be."""
+    known = {row.cluster_id: set(_warnings(row)) for row in before.status.cluster_statuses}
+    for row in after.status.cluster_statuses:
+        for text in _warnings(row):
+            if text not in known.get(row.cluster_id, set()):
+                yield row.cluster_id, text
+
+
+def _warnings(row: v2.ClusterTargetStatus) -> list[str]:
+    """Return the parts of a serving cluster's message behind its first, which counts replicas."""
+    is_serving = row.state == v2.INFERENCE_SERVER_STATE_SERVING
+    return row.message.split("; ")[1:] if is_serving else []

@@ -173,7 +173,8 @@ def _releasable(world: World) -> tuple[str, ...]:
 def _readiness(world: World) -> tuple[Readiness | None, frozenset[ModelName] | None]:
     if not world.list_readable or world.wanted is None:
         return world.readiness, world.first_serving
-    serving = {model for model, want in world.wanted.items() if want.serving}
+    every_serving = {model for model, want in world.wanted.items() if want.serving}
+    serving = every_serving - world.lifted
     ready = {m for m in serving if _engine_model(world, m).state is EngineState.READY}
     first = world.first_serving
     if first is not None and (world.engine is None or (first & serving) - ready):
@@ -182,7 +183,7 @@ def _readiness(world: World) -> tuple[Readiness | None, frozenset[ModelName] | N
     # may have been promoted, and routed to, since the file was written.
     once_loaded = serving & world.applied.keys()
     required = (set(_required(world)) & serving) | ready | once_loaded
-    return Readiness(required=_sorted(required), pending=_sorted(serving - required)), None
+    return Readiness(required=_sorted(required), pending=_sorted(every_serving - required)), None
 
 
 def _required(world: World) -> tuple[ModelName, ...]:

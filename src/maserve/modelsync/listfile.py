@@ -3,11 +3,19 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from maserve.base.errors import Error
-from maserve.host.files import find_bytes, signature_of
+from maserve.base.keys import ModelName
+from maserve.host.files import find_bytes, find_json, signature_of
 from maserve.modelconfig.types import Entry, parse_entries
 
+log = structlog.get_logger()
+
 LIST_NAME = "model-list.json"
+LIFTED_NAME = "lifted-requirements.json"
+"""Beside the list, in Kubernetes a second key of its ConfigMap: a JSON list of the serving models
+that are not required for readiness now (ADR 0017). The backend writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +24,36 @@ class Reading:
 
     entries: tuple[Entry, ...] | None
     problem: str = ""
+
+
+class LiftedFile:
+    """Reads which serving models are not required now; it lies beside the list.
+
+    What cannot be read changes nothing: the last reading stays.
+    """
+
+    def __init__(self, model_config: Path) -> None:
+        self._model_config = model_config
+        self._last: frozenset[ModelName] = frozenset()
+
+    def signature(self) -> tuple[int, ...]:
+        """Return something that differs after every replacement."""
+        return signature_of(self._find())
+
+    def read(self) -> frozenset[ModelName]:
+        """Return the names; none without a file."""
+        try:
+            names = find_json(self._find())
+        except Error as error:
+            log.warning("lifted requirements unreadable", error=str(error))
+            return self._last
+        is_list = isinstance(names, list)
+        self._last = frozenset(ModelName(str(name)) for name in names) if is_list else frozenset()
+        return self._last
+
+    def _find(self) -> Path:
+        beside = self._model_config.is_dir()
+        return (self._model_config if beside else self._model_config.parent) / LIFTED_NAME
 
 
 class ListFile:

@@ -13,7 +13,7 @@ from maserve.modelsync.applied import Applied
 from maserve.modelsync.cache import Cache
 from maserve.modelsync.decide import decide, first_serving_at_start
 from maserve.modelsync.engine import Engine
-from maserve.modelsync.listfile import ListFile
+from maserve.modelsync.listfile import LiftedFile, ListFile
 from maserve.modelsync.memory import Memory
 from maserve.modelsync.readiness import find_readiness, store_readiness
 from maserve.modelsync.repository import Repository
@@ -52,6 +52,7 @@ class ModelSync:
         self._wake = asyncio.Event()
         self._next_look = 0.0
         self._list_file = ListFile(settings.model_config)
+        self._lifted_file = LiftedFile(settings.model_config)
         self._status = StatusFile(settings.status_file, clock)
         self._applied = Applied(settings.private / _APPLIED_FILE)
         self._repository = Repository(
@@ -111,12 +112,15 @@ class ModelSync:
 
     async def _pace(self) -> None:
         """Wake the loop when the list was replaced or it is time to look."""
-        signature = self._list_file.signature()
+        signature = self._signature()
         while True:
             await self._clock.sleep(self._settings.poll_s)
-            before, signature = signature, self._list_file.signature()
+            before, signature = signature, self._signature()
             if signature != before or self._clock.monotonic() >= self._next_look:
                 self._wake.set()
+
+    def _signature(self) -> tuple[int, ...]:
+        return (*self._list_file.signature(), *self._lifted_file.signature())
 
     async def _pass_guarded(self, group: asyncio.TaskGroup) -> None:
         try:
@@ -159,6 +163,7 @@ class ModelSync:
             unwanted_since=memory.unwanted_since,
             readiness=readiness,
             first_serving=memory.first_serving,
+            lifted=self._lifted_file.read(),
         )
 
     def _read_list(self) -> bool:
@@ -228,7 +233,8 @@ class ModelSync:
         """Write the status; a disk that has no room for it holds up nothing else."""
         memory = self._memory
         try:
-            self._status.store(rows, memory.problem, memory.list_signature)
+            serving = tuple(m for m, want in (memory.wanted or {}).items() if want.serving)
+            self._status.store(rows, memory.problem, memory.list_signature, serving)
         except Unavailable as error:
             if memory.status_written:
                 log.warning("status not written", error=str(error))

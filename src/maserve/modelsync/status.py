@@ -54,9 +54,10 @@ def build_status(
 
 
 class StatusFile:
-    """Replaces `{"models": {name: {...}}, "problem": text, "list": [...]}` when something changed.
+    """Replaces `{"models": {name: {...}}, "problem": text, "list": [...], "serving": [name]}`.
 
-    `list` is the signature of the model config that the rows are about. Progress alone is written
+    When something changed. `list` is the signature of the model config that the rows are about,
+    `serving` its models in that phase here. Progress alone is written
     at most once a second.
     """
 
@@ -64,8 +65,7 @@ class StatusFile:
         self._path = path
         self._clock = clock
         self._last: dict[ModelName, ModelStatus] = {}
-        self._problem: str | None = None
-        self._list: tuple[int, ...] = ()
+        self._about: object = None
         self._written_s = 0.0
 
     def load(self) -> None:
@@ -84,18 +84,23 @@ class StatusFile:
                 self._last[ModelName(name)] = status
 
     def store(
-        self, rows: Mapping[ModelName, ModelStatus], problem: str, listed: tuple[int, ...]
+        self,
+        rows: Mapping[ModelName, ModelStatus],
+        problem: str,
+        listed: tuple[int, ...],
+        serving: tuple[ModelName, ...],
     ) -> None:
         """Write the rows if something differs. Raises `Unavailable` naming the file."""
         kept = {model: self._dated(model, row) for model, row in rows.items()}
-        about = (problem, listed)
-        moved = _plain(kept) != _plain(self._last) or about != (self._problem, self._list)
+        about = (problem, listed, serving)
+        moved = _plain(kept) != _plain(self._last) or about != self._about
         due = self._clock.monotonic() - self._written_s >= _PROGRESS_EVERY_S
         if not moved and not (due and kept != self._last):
             return
         models = {str(model): _render(row) for model, row in kept.items()}
-        write_json(self._path, {"models": models, "problem": problem, "list": listed})
-        self._last, self._problem, self._list = kept, problem, listed
+        about_list = {"problem": problem, "list": listed, "serving": serving}
+        write_json(self._path, {"models": models, **about_list})
+        self._last, self._about = kept, about
         self._written_s = self._clock.monotonic()
 
     def _dated(self, model: ModelName, row: ModelStatus) -> ModelStatus:

@@ -107,7 +107,7 @@ class World:
     content of each of our repository folders, `applied` the content whose load the engine has
     confirmed, `staged` what this process has verified, `releasing` what it is letting go of.
     `first_serving` is what must be READY before the readiness file is first written, None once it
-    was.
+    was. `lifted` are serving models that the control plane does not require now (ADR 0017).
     """
 
     list_readable: bool
@@ -123,6 +123,7 @@ class World:
     unwanted_since: Mapping[ModelName, float] = field(default_factory=dict)
     readiness: Readiness | None = None
     first_serving: frozenset[ModelName] | None = None
+    lifted: frozenset[ModelName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,8 @@ def routed_but_not_loaded(sim: Simulation) -> list[str]:
             where = f"{server}/{deployment} in {cluster}"
             if not _is_required(find_entry(entries, deployment, model)):
                 wrong.append(f"{where} is routed to {model}, which is not required")
+            if model in sim.world.lifted.get((server, cluster), ()):
+                continue  # it answers nobody wherever traffic goes; the others must (ADR 0017)
             for replica in replicas:
                 found = replica.models.get(ModelName(model))
                 is_loaded = found is not None and found.state is LoadState.READY

@@ -5,6 +5,7 @@ from pathlib import Path
 REQUEST = """{"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 1], "data": [21]}]}"""
 
 _MODEL = """
+import os
 import time
 import numpy as np
 import triton_python_backend_utils as pb
@@ -14,6 +15,8 @@ class TritonPythonModel:
     def initialize(self, args):
         time.sleep({load_s})
         {fails}
+        if {flag!r} and os.path.exists({flag!r}):
+            raise RuntimeError(open({flag!r}).read())
 
     def execute(self, requests):
         ins = [pb.get_input_tensor_by_name(one, "IN").as_numpy() for one in requests]
@@ -29,14 +32,18 @@ instance_group [ {{ count: 1, kind: KIND_CPU }} ]
 """
 
 
-def write_model(folder: Path, name: str, *, load_s: float = 0.0, fails: str = "") -> str:
+def write_model(
+    folder: Path, name: str, *, load_s: float = 0.0, fails: str = "", flag: Path | None = None
+) -> str:
     """Write a model that doubles its input and return its URI.
 
-    It takes `load_s` to load; with `fails` it refuses to load, with that reason.
+    It takes `load_s` to load; with `fails` it refuses to load, with that reason, and so it does
+    while there is a file `flag`, with the reason that stands in it.
     """
     version = folder / name / "1"
     version.mkdir(parents=True)
     refusal = f"raise RuntimeError({fails!r})" if fails else ""
-    (version / "model.py").write_text(_MODEL.format(load_s=load_s, fails=refusal))
+    text = _MODEL.format(load_s=load_s, fails=refusal, flag=str(flag or ""))
+    (version / "model.py").write_text(text)
     (folder / name / "config.pbtxt").write_text(_CONFIG.format(name=name))
     return f"file://{folder / name}"

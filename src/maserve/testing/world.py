@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from maserve.backends import LoadReport, LoadState, ReplicaLoad, ReplicaStatus
+from maserve.backends.triton.local.lifting import Holding, Models, decide_lifted
 from maserve.base.clock import Clock
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.base.signals import Signal
@@ -78,6 +79,8 @@ class FakeWorld:
     slow: dict[str, float] = field(default_factory=dict)
     groups: dict[Group, list[FakeReplica]] = field(default_factory=dict)
     wanted: dict[Group, tuple[int, str]] = field(default_factory=dict)
+    lifted: dict[Group, Models] = field(default_factory=dict)
+    """Serving models that are not required now, as no replica can have them (ADR 0017)."""
     _poked: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -128,6 +131,7 @@ class FakeWorld:
         if self.groups[group]:
             return False
         del self.groups[group], self.wanted[group]
+        self.lifted.pop(group, None)
         return True
 
     def kill(self, server: Key, cluster: ClusterId, index: int) -> None:
@@ -168,10 +172,25 @@ class FakeWorld:
     def _settle_group(self, group: Group, now: datetime) -> None:
         self._keep_count(group, now)
         entries = self.read_entries(*group)
+        self._sync_group(group, entries, now)
+        if entries is not None and self._lift(group, entries, now):
+            self._sync_group(group, entries, now)
+
+    def _sync_group(self, group: Group, entries: "tuple[Entry, ...] | None", now: datetime) -> None:
+        lifted = self.lifted.get(group, frozenset())
         for replica in self.groups[group]:
             # A list that was never there is empty; one that has vanished leaves all as it is.
             if replica.up_at <= now and (entries is not None or not replica.synced):
-                self._sync(replica, entries or (), now)
+                self._sync(replica, entries or (), lifted, now)
+
+    def _lift(self, group: Group, entries: tuple[Entry, ...], now: datetime) -> bool:
+        """Decide what is not required any more, or again; tell whether that changed."""
+        serving = frozenset(entry.name for entry in entries if entry.phase == Phase.SERVING)
+        up = [r for r in self.groups[group] if r.up_at <= now and r.draining_until is None]
+        before = self.lifted.get(group, frozenset())
+        if up:
+            self.lifted[group] = decide_lifted(before, serving, [_holding(each) for each in up])
+        return self.lifted.get(group, frozenset()) != before
 
     def _keep_count(self, group: Group, now: datetime) -> None:
         """Start missing replicas, drain surplus or outdated ones, one outdated at a time."""
@@ -203,9 +222,11 @@ class FakeWorld:
     def _drain(self, replica: FakeReplica, now: datetime) -> None:
         replica.draining_until = now + timedelta(seconds=self.drain_s)
 
-    def _sync(self, replica: FakeReplica, entries: tuple[Entry, ...], now: datetime) -> None:
+    def _sync(
+        self, replica: FakeReplica, entries: tuple[Entry, ...], lifted: Models, now: datetime
+    ) -> None:
         wanted = {entry.name for entry in entries if entry.is_wanted_on(replica.name)}
-        serving = {entry.name for entry in entries if entry.phase == Phase.SERVING}
+        serving = {entry.name for entry in entries if entry.phase == Phase.SERVING} - lifted
         for name in sorted(wanted):
             self._want(replica, name, now)
         for name in sorted(replica.models.keys() - wanted):
@@ -279,6 +300,14 @@ class FakeWorld:
             )
             for replica in self.groups.get(group, [])
         ]
+
+
+def _holding(replica: FakeReplica) -> Holding:
+    by_state = {
+        state: frozenset(name for name, model in replica.models.items() if model.state is state)
+        for state in (LoadState.READY, LoadState.FAILED)
+    }
+    return Holding(ready=by_state[LoadState.READY], hopeless=by_state[LoadState.FAILED])
 
 
 def _dues(replica: FakeReplica) -> list[datetime]:

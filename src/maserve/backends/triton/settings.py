@@ -84,6 +84,9 @@ class EmbeddedSettings:
     are scaled down or replaced wait as long as it takes."""
     model_sync_hang_s: float = 60.0
     """A model-sync whose main thread did nothing at all for so long is started anew."""
+    requirement_hold_s: float = 30.0
+    """A required model that is missing on every replica for so long holds no other model out any
+    more (ADR 0017): longer than a load usually takes, shorter than anybody waits for an answer."""
     status_timeout_s: float = 5.0
     """How long a reader of load states waits for a replica to answer."""
     kill_margin_s: float = 5.0

@@ -10,7 +10,9 @@ from maserve.backends.triton.local.admission import Address, Admission
 from maserve.backends.triton.local.decide import Life, decide
 from maserve.backends.triton.local.parts import LocalTritonParts
 from maserve.backends.triton.local.replica import LocalReplica
+from maserve.backends.triton.local.requirements import Requirements
 from maserve.backends.triton.local.state import DESIRED_FILE, ReplicaRecord, Wish
+from maserve.backends.triton.settings import ReadinessProbe
 from maserve.backends.types import LoadReport, ReplicaLoad, ReplicaStatus, ServerState, ServerStatus
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
@@ -52,6 +54,12 @@ class Fleet:
             endpoints=parts.endpoints,
             clock=parts.clock,
             on_settled=lambda: parts.changed.announce(key),
+        )
+        self._requirements = Requirements(
+            parts.folder.lifted_requirements(cluster, key),
+            clock=parts.clock,
+            files=parts.files,
+            hold_s=self._embedded.requirement_hold_s,
         )
         self._wake = asyncio.Event()
         self.finished = asyncio.Event()
@@ -129,7 +137,7 @@ class Fleet:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in waiting)
         message = f"{told} ({reasons})" if reasons else told
         if len(ready) == len(live) == self.wish.replicas and self._admission.is_settled:
-            return self._status(ServerState.SERVING, told)
+            return self._status(ServerState.SERVING, self._with_warnings(told))
         if self._problem:
             return self._status(ServerState.CREATING, self._problem, up_to_date=up_to_date)
         if ready and not waiting and not self._admission.is_settled:
@@ -138,6 +146,15 @@ class Fleet:
         failed = any(one.life is Life.FAILED for one in current)
         state = ServerState.FAILED if failed else ServerState.CREATING
         return self._status(state, message, up_to_date=up_to_date)
+
+    def _with_warnings(self, told: str) -> str:
+        """Add what is not as it should be though requests are served."""
+        lifted = self._requirements.lifted
+        warnings = [f"{one.name}: {one.warning}" for one in self._live() if one.warning]
+        if lifted:
+            names = ", ".join(sorted(lifted))
+            warnings.append(f"not required while no replica can have it: {names}")
+        return "; ".join((told, *warnings))
 
     def _status(self, state: ServerState, message: str, *, up_to_date: bool = True) -> ServerStatus:
         return ServerStatus(
@@ -158,16 +175,16 @@ class Fleet:
     async def _try_step(self, group: asyncio.TaskGroup) -> float | None:
         """Take one step; return how long to wait for a wake-up, None for as long as it takes."""
         try:
-            await self._step(group)
+            due_s = await self._step(group)
         except Unavailable as error:
             self._problem = str(error)
             log.warning("server step failed", key=str(self.key), error=self._problem)
             self._parts.changed.announce(self.key)
             return RETRY_S
         self._problem = ""
-        return None
+        return due_s
 
-    async def _step(self, group: asyncio.TaskGroup) -> None:
+    async def _step(self, group: asyncio.TaskGroup) -> float | None:
         wanted = 0 if self._is_leaving else self.wish.replicas
         standing = [replica.standing() for replica in self._ordered()]
         plan = decide(wanted, self.wish.template, standing)
@@ -181,6 +198,8 @@ class Fleet:
             self.idle.set()
             if self.wish.deleted:
                 await self._forget()
+            return None
+        return await self._requirements.settle(self._live()) if self._is_model_aware else None
 
     async def _start(self, ordinal: int, group: asyncio.TaskGroup) -> None:
         record = ReplicaRecord(
@@ -202,6 +221,7 @@ class Fleet:
         await self._admission.remove(timeout_s=self._embedded.endpoints_timeout_s)
         files, folder = self._parts.files, self._parts.folder
         await files.call(remove_tree, folder.model_cache(self.cluster, self.key))
+        await self._requirements.forget()
         await files.call(remove_file, self._home / DESIRED_FILE)
         await files.call(folder.remove_empty, folder.replicas(self.cluster, self.key))
         log.info("server removed", key=str(self.key), cluster=self.cluster)
@@ -245,6 +265,10 @@ class Fleet:
     def _is_leaving(self) -> bool:
         """Tell whether no replica shall be left."""
         return self.wish.deleted or self._stopping
+
+    @property
+    def _is_model_aware(self) -> bool:
+        return self._parts.settings.readiness_probe is ReadinessProbe.MODEL_AWARE
 
     def _ordered(self) -> tuple[LocalReplica, ...]:
         return tuple(self._replicas[ordinal] for ordinal in sorted(self._replicas))

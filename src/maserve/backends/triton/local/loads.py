@@ -1,6 +1,7 @@
 """What one replica says of its models, while somebody asks it."""
 
 import asyncio
+from collections.abc import Mapping
 
 from maserve.backends.triton.index import model_state
 from maserve.backends.triton.local.poller import IndexPoller, Snapshot
@@ -42,6 +43,19 @@ class ReplicaLoads:
         """
         snapshot = await self._reading()
         return merge(model_state(snapshot.rows, model), snapshot.sync, model)
+
+    def latest(self) -> Mapping[ModelName, LoadState] | None:
+        """Return the serving models with their states as they were read last.
+
+        None while nobody can tell: the engine does not answer, or model-sync has not seen the list.
+        """
+        snapshot = self._poller.latest if self._poller is not None else None
+        if snapshot is None or snapshot.error or snapshot.sync is None or snapshot.sync.is_outdated:
+            return None
+        return {
+            model: merge(model_state(snapshot.rows, model), snapshot.sync, model)[0]
+            for model in sorted(snapshot.sync.serving)
+        }
 
     async def _reading(self) -> Snapshot:
         """Return a fresh reading of the index; the first one after an adoption is waited for."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -112,6 +112,11 @@ class LocalReplica:
     def admits_traffic(self) -> bool:
         return self.record.ready and not self.record.draining
 
+    @property
+    def warning(self) -> str:
+        """Return what is not as it should be though requests may be served; empty for nothing."""
+        return self._sync.warning
+
     def standing(self) -> Standing:
         record = self.record
         return Standing(
@@ -130,7 +135,7 @@ class LocalReplica:
             name=self.name,
             state=self.life,
             ready=self.admits_traffic,
-            reason="" if self.admits_traffic else self._why(),
+            reason=self.warning if self.admits_traffic else self._why(),
             pid=process.pid if process else 0,
             address=f"{address[0]}:{address[1]}" if address else "",
             restarts=self.record.restarts,
@@ -156,6 +161,11 @@ class LocalReplica:
         return ReplicaLoad(
             replica=self.name, running=True, state=state, reason=reason, started=started
         )
+
+    def serving_states(self) -> Mapping[ModelName, LoadState] | None:
+        """See `HoldsModels.serving_states`."""
+        is_up = self.life is Life.RUNNING
+        return self._loads.latest() if is_up else None
 
     def ask_drain(self, pre_stop_s: float) -> None:
         """Begin to leave: out of the endpoints, `pre_stop_s` of quiet, SIGTERM, gone. Once."""

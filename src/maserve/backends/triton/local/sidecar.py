@@ -1,5 +1,6 @@
 """The model-sync process beside one replica's engine."""
 
+import math
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -43,6 +44,17 @@ class Sidecar:
             on_down=self._note_down,
         )
         self.reason = ""
+        self._ended = ""
+        self._ended_s = -math.inf
+
+    @property
+    def warning(self) -> str:
+        """Return why it does not run, or lately did not; empty while there is nothing to tell."""
+        if self.reason:
+            return f"model-sync does not run: {self.reason}"
+        lately_s = self._parts.settings.embedded.restart_reset_s
+        is_lately = self._parts.clock.monotonic() - self._ended_s < lately_s
+        return f"model-sync was started anew: {self._ended}" if is_lately else ""
 
     async def run(self) -> None:
         """Keep it running."""
@@ -64,11 +76,14 @@ class Sidecar:
     async def _observe(self, process: Process) -> None:
         """End it when it hangs: nothing would be loaded here any more, nor unloaded."""
         self.reason = ""
+        self._on_change()
         limit_s = self._parts.settings.embedded.model_sync_hang_s
         await wait_hung(process, self._parts.clock, limit_s)
         await self._keeper.kill(f"it did nothing for {limit_s:g} s", grace_s=GRACE_S)
 
     async def _note_down(self, reason: str, _said: str, _failures: int) -> bool:
-        self.reason = reason
+        # Its last line is one of its log's, about something else: that is for the log.
+        self.reason = self._ended = reason.partition(": {")[0]
+        self._ended_s = self._parts.clock.monotonic()
         self._on_change()
         return False

@@ -34,12 +34,14 @@ class SyncRow:
 class SyncStatus:
     """The whole file. `problem` says why the model config cannot be read.
 
-    `is_outdated`: it is about an earlier model config than the one that is there.
+    `is_outdated`: it is about an earlier model config than the one that is there. `serving` are the
+    models that the list has in that phase on the replica.
     """
 
     rows: Mapping[ModelName, SyncRow] = field(default_factory=dict)
     problem: str = ""
     is_outdated: bool = False
+    serving: frozenset[ModelName] = frozenset()
 
     def is_moving(self) -> bool:
         """Tell whether something is downloaded, loaded or unloaded."""
@@ -65,6 +67,7 @@ def parse_sync_status(data: bytes | None, listed: tuple[int, ...]) -> SyncStatus
         rows=rows,
         problem=str(value.get("problem") or ""),
         is_outdated=value.get("list") != list(listed),
+        serving=_names(value.get("serving")),
     )
 
 
@@ -145,6 +148,10 @@ def _parse_row(row: Mapping[str, Any]) -> SyncRow:
         bytes_done=_count(row.get("bytes_done")),
         bytes_total=_count(row.get("bytes_total")),
     )
+
+
+def _names(value: object) -> frozenset[ModelName]:
+    return frozenset(map(ModelName, map(str, value))) if isinstance(value, list) else frozenset()
 
 
 def _count(value: object) -> int:
