@@ -2,7 +2,13 @@
 
 from maserve.deployment.decide import Lifecycle
 from maserve.deployment.keys import is_terminal
-from maserve.resource.annotations import FINISHED_FOR, HEALTH_GATE_REASON, PLACEMENT, STARTED_FOR
+from maserve.resource.annotations import (
+    FINISHED_FOR,
+    HEALTH_GATE_REASON,
+    HEALTH_GATE_SHORT_SINCE,
+    PLACEMENT,
+    STARTED_FOR,
+)
 from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 
@@ -32,6 +38,7 @@ def enter_stage(deployment: v2.Deployment) -> None:
     set_annotation(
         deployment, FINISHED_FOR, deployment.metadata.annotations.get(STARTED_FOR) or None
     )
+    set_annotation(deployment, HEALTH_GATE_SHORT_SINCE, None)
     if status.stage == v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE:
         status.current_revision.CopyFrom(status.candidate_revision)
         status.message = ""

@@ -26,6 +26,9 @@ PLACEMENT = (TARGET_CLUSTERS, BACKEND_TYPE, PLACED_ON)
 HEALTH_GATE_REASON = "deployment.michelangelo.ai/health-gate-reason"
 """Text of the last failed gate; removed when the gate passes."""
 
+HEALTH_GATE_SHORT_SINCE = "deployment.michelangelo.ai/health-gate-short-since"
+"""Since when the gate sees a replica missing, or one of unknown start not loaded; ISO 8601."""
+
 STARTED_FOR = "deployment.michelangelo.ai/rollout-started-for"
 """Which request started the rollout under way: makes counting rollouts repeatable after a crash."""
 

@@ -5,7 +5,7 @@ Rollout, rollback, cleanup and steady state on an InferenceServer.
 
 from maserve.backends import is_loaded
 from maserve.base.errors import Error
-from maserve.base.keys import Key, ModelName
+from maserve.base.keys import ModelName
 from maserve.conditions import ActorList, first_unmet
 from maserve.deployment.keys import (
     ALERT_FIRED,
@@ -13,12 +13,11 @@ from maserve.deployment.keys import (
     candidate,
     current,
     same_revision,
-    server_name,
     stage_name,
 )
 from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestContext
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
-from maserve.deployment.stock.placement import backend_type
+from maserve.deployment.stock.health import ask_gate, remember_verdict
 from maserve.deployment.stock.ports import Actor, Ports
 from maserve.deployment.stock.rollback.restored import Restored, can_restore
 from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
@@ -39,7 +38,6 @@ from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.deployment.stock.strategy import pace_of
 from maserve.gates import Answer
 from maserve.resource.annotations import HEALTH_GATE_REASON, RETRY, ROLLBACK_REASON
-from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 
 
@@ -86,19 +84,12 @@ class StockPlugin:
     async def health_check_gate(
         self, observability: ObservabilityContext, deployment: v2.Deployment
     ) -> bool:
-        """Ask the model gate; a failure's reason is kept in an annotation (serving guide)."""
-        verdict = await self._ports.gate.judge(
-            self._ports.backends.get(backend_type(deployment)),
-            Key(deployment.metadata.namespace, server_name(deployment)),
-            tuple(site.target for site in await list_placed(self._ports, deployment)),
-            deployment.metadata.name,
-        )
+        """Ask the gate; what it says is kept in annotations (serving guide)."""
+        verdict = await ask_gate(self._ports, deployment)
         if verdict.answer is Answer.UNKNOWN:
             observability.logger.debug("health gate cannot be answered", reason=verdict.reason)
-            return True
-        failed = verdict.answer is Answer.FAILED
-        set_annotation(deployment, HEALTH_GATE_REASON, verdict.reason if failed else None)
-        return not failed
+        remember_verdict(deployment, verdict, self._ports.clock.now())
+        return verdict.answer is not Answer.FAILED
 
     async def get_state(
         self, observability: ObservabilityContext, deployment: v2.Deployment

@@ -1,0 +1,48 @@
+"""The health gate of one Deployment, and what of its answers has to be remembered."""
+
+from datetime import datetime
+
+from maserve.base.keys import Key
+from maserve.deployment.keys import server_name
+from maserve.deployment.stock.placement import backend_type
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.sites import list_placed
+from maserve.gates import Answer, Verdict
+from maserve.resource.annotations import HEALTH_GATE_REASON, HEALTH_GATE_SHORT_SINCE
+from maserve.resource.metadata import set_annotation
+from maserve.wire import v2
+
+
+async def ask_gate(ports: Ports, deployment: v2.Deployment) -> Verdict:
+    """Ask the gate about every cluster of the placement snapshot. Raises `Unsupported`."""
+    return await ports.gate.judge(
+        ports.backends.get(backend_type(deployment)),
+        Key(deployment.metadata.namespace, server_name(deployment)),
+        tuple(site.target for site in await list_placed(ports, deployment)),
+        deployment.metadata.name,
+        short_since=_short_since(deployment),
+    )
+
+
+def remember_verdict(deployment: v2.Deployment, verdict: Verdict, now: datetime) -> None:
+    """Record in `deployment`, the caller's own copy, why the gate failed and since when it is short.
+
+    The latter makes the patience with a missing replica end, over restarts too. What nobody could
+    tell changes nothing.
+    """
+    if verdict.answer is Answer.UNKNOWN:
+        return
+    failed = verdict.answer is Answer.FAILED
+    set_annotation(deployment, HEALTH_GATE_REASON, verdict.reason if failed else None)
+    since = (_short_since(deployment) or now).isoformat() if verdict.is_short else None
+    set_annotation(deployment, HEALTH_GATE_SHORT_SINCE, since)
+
+
+def _short_since(deployment: v2.Deployment) -> datetime | None:
+    """Return the recorded time; a damaged record is none."""
+    text = deployment.metadata.annotations.get(HEALTH_GATE_SHORT_SINCE, "")
+    try:
+        since = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return since if since.tzinfo is not None else None
