@@ -4,12 +4,11 @@ import pytest
 
 from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
-from maserve.conditions import FALSE, TRUE, UNKNOWN, Timed
+from maserve.conditions import FALSE, TRUE, UNKNOWN
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
 from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
 from maserve.deployment.stock.rollout.rollout_complete import LEGACY, RolloutComplete
-from maserve.deployment.stock.rollout.soak import Soak
 from maserve.deployment.stock.rollout.traffic import Traffic
 from maserve.modelconfig import Phase
 from maserve.testing.builders import NAMESPACE, SERVER, a_deployment
@@ -189,25 +188,6 @@ async def test_a_denied_proxy_fails_the_switch_at_once(
     served.backend.fail_reads = Denied("pods/proxy is forbidden")
 
     expect_condition(await act(Traffic(served.site()), deployment), FALSE, "ProxyDenied")
-
-
-async def test_a_soak_lasts_its_period_from_the_first_attempt(
-    served: ControlRig, deployment: v2.Deployment
-) -> None:
-    actor = Soak(served.site(), 90.0)
-
-    expect_condition(await look(actor, deployment), UNKNOWN, "SoakNotStarted")
-    expect_condition(await act(actor, deployment), UNKNOWN, "Soaking", says="0s of 1m30s")
-    served.advance(60)
-    condition = await act(actor, deployment)
-    expect_condition(condition, UNKNOWN, "Soaking", says="cluster c1: 1m of 1m30s")
-    assert actor.due_in_s(deployment, condition) == 30
-    served.advance(30)
-    expect_condition(await act(actor, deployment), TRUE)
-
-
-async def test_a_soak_says_when_it_is_due(served: ControlRig) -> None:
-    assert isinstance(Soak(served.site(), 90.0), Timed)
 
 
 async def test_discovery_adds_the_deployments_rule(

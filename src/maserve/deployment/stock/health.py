@@ -25,10 +25,10 @@ async def ask_gate(ports: Ports, deployment: v2.Deployment) -> Verdict:
 
 
 def remember_verdict(deployment: v2.Deployment, verdict: Verdict, now: datetime) -> None:
-    """Record in `deployment`, the caller's own copy, why the gate failed and since when it is short.
+    """Record why the gate failed, and since when a replica is missing.
 
-    The latter makes the patience with a missing replica end, over restarts too. What nobody could
-    tell changes nothing.
+    The latter makes the patience with it end, over restarts too. What nobody could tell changes
+    nothing. `deployment` is the caller's own copy.
     """
     if verdict.answer is Answer.UNKNOWN:
         return

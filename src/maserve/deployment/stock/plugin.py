@@ -16,21 +16,12 @@ from maserve.deployment.keys import (
     stage_name,
 )
 from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestContext
+from maserve.deployment.stock.chain import rollout_steps
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
 from maserve.deployment.stock.health import ask_gate, remember_verdict
 from maserve.deployment.stock.ports import Actor, Ports
 from maserve.deployment.stock.rollback.restored import Restored, can_restore
 from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
-from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
-from maserve.deployment.stock.rollout.canary import Canary
-from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
-from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
-from maserve.deployment.stock.rollout.placement_prepared import PlacementPrepared
-from maserve.deployment.stock.rollout.rolling import Rolling
-from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
-from maserve.deployment.stock.rollout.soak import Soak
-from maserve.deployment.stock.rollout.traffic import Traffic
-from maserve.deployment.stock.rollout.validated import Validated
 from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.sites import list_placed
 from maserve.deployment.stock.stage import parse_stage
@@ -48,20 +39,9 @@ class StockPlugin:
         self._ports = ports
 
     async def rollout_plugin(self, deployment: v2.Deployment) -> Conditions:
-        ports = self._ports
-        pace = pace_of(deployment, ports.settings)
-        sites = await list_placed(ports, deployment)
-        actors: list[Actor] = [Validated(ports), AssetsPrepared(ports), PlacementPrepared(ports)]
-        for site in sites:
-            if pace.canary:
-                actors.append(Canary(site))
-            actors += [Rolling(site), Traffic(site)]
-            if pace.soak_s > 0:
-                actors.append(Soak(site, pace.soak_s))
-        actors.append(DiscoveryRouting(ports))
-        actors += [ModelCleanup(site) for site in sites]
-        actors.append(RolloutComplete(ports, len(sites)))
-        return ActorList[v2.Deployment](actors)
+        sites = await list_placed(self._ports, deployment)
+        pace = pace_of(deployment, self._ports.settings)
+        return ActorList[v2.Deployment](rollout_steps(self._ports, sites, pace))
 
     async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:
         at_once: list[Actor] = []

@@ -1,11 +1,13 @@
 """`CanaryRolloutComplete-<cluster>`: the model is READY on one running replica."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from maserve.backends import LoadReport, LoadState, ReplicaLoad, summary
 from maserve.base.keys import ModelName
 from maserve.conditions import read_progress, write_progress
 from maserve.deployment.keys import candidate
+from maserve.deployment.stock.rollout.turn import NOT_YET, find_not_serving
 from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.source import resolve_source
 from maserve.deployment.stock.step import Step
@@ -19,15 +21,17 @@ TYPE = "CanaryRolloutComplete"
 class Canary(Step):
     """Loads the model on the first running replica by name and keeps to it while it runs.
 
+    Not before every cluster in `earlier` serves it.
     A replica that disappears is replaced by another until the budget ends. The entry itself
     remembers the choice, so a lost record does not move the canary.
     """
 
     timeout_reason = "CanaryLoadTimeout"
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, earlier: Sequence[Site] = ()) -> None:
         super().__init__(names.condition(TYPE, site.cluster), site.ports)
         self._site = site
+        self._earlier = earlier
         self.budget_s = site.ports.settings.model_load_timeout_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
@@ -62,6 +66,8 @@ class Canary(Step):
         self, resource: v2.Deployment, previous: api.Condition, report: LoadReport
     ) -> api.Condition:
         model = candidate(resource)
+        if held := await find_not_serving(self._earlier, model):
+            return self.waiting(previous, held, NOT_YET)
         chosen = next((row for row in report.rows if row.running), None)
         if chosen is None:
             text = f"no replica runs in cluster {self._site.cluster}: {summary(report)}"

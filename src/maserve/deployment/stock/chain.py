@@ -1,0 +1,42 @@
+"""The steps of a rollout, in order (serving guide, Rollout Stages)."""
+
+from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.rollout import canary, soak
+from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
+from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
+from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
+from maserve.deployment.stock.rollout.placement_prepared import PlacementPrepared
+from maserve.deployment.stock.rollout.rolling import Rolling
+from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
+from maserve.deployment.stock.rollout.skipped import Skipped
+from maserve.deployment.stock.rollout.traffic import Traffic
+from maserve.deployment.stock.rollout.validated import Validated
+from maserve.deployment.stock.site import Site
+from maserve.deployment.stock.step import Step
+from maserve.deployment.stock.strategy import Pace
+from maserve.resource import names
+
+_NO_CANARY = "the strategy or deployment.rollout.skipCanary leaves it out"
+_NO_SOAK = "there is no soak period, or the strategy leaves it out"
+
+
+def rollout_steps(ports: Ports, sites: tuple[Site, ...], pace: Pace) -> list[Step]:
+    """Return every step; those of a cluster are there once it has been placed."""
+    steps: list[Step] = [Validated(ports), AssetsPrepared(ports), PlacementPrepared(ports)]
+    for number, site in enumerate(sites):
+        steps += _cluster_steps(site, sites[:number], pace)
+    steps.append(DiscoveryRouting(ports))
+    steps += [ModelCleanup(site) for site in sites]
+    steps.append(RolloutComplete(ports, len(sites)))
+    return steps
+
+
+def _cluster_steps(site: Site, earlier: tuple[Site, ...], pace: Pace) -> list[Step]:
+    """Return the steps of one cluster; one that is left out is there and says so."""
+    first: Step = Skipped(names.condition(canary.TYPE, site.cluster), site.ports, _NO_CANARY)
+    last: Step = Skipped(names.condition(soak.TYPE, site.cluster), site.ports, _NO_SOAK)
+    if pace.canary:
+        first = canary.Canary(site, earlier)
+    if pace.soak_s > 0:
+        last = soak.Soak(site, pace.soak_s)
+    return [first, Rolling(site, earlier), Traffic(site), last]
