@@ -157,7 +157,8 @@ async def test_trouble_long_after_the_switch_has_a_budget_of_its_own(
 async def test_trouble_that_has_passed_does_not_count_for_the_next(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:
-    actor = DiscoveryRouting(served.ports)
+    await served.list_model("m2", Phase.STAGED)
+    actor = Traffic(served.site())
     served.routes.fail_writes = Unavailable("gateway away")
     await act(actor, deployment)
     served.advance(BUDGET_S - 1)
@@ -167,7 +168,7 @@ async def test_trouble_that_has_passed_does_not_count_for_the_next(
     served.routes.fail_reads = Unavailable("gateway away again")
     served.advance(1)
 
-    expect_condition(await act(actor, deployment), UNKNOWN, "DiscoveryRouteNotReady")
+    expect_condition(await act(actor, deployment), UNKNOWN, "TrafficRouteNotReady")
 
 
 async def test_a_route_that_cannot_be_read_is_retried(
@@ -227,17 +228,6 @@ async def test_discovery_retries_a_gateway_that_does_not_answer(
     expect_condition(await seen(actor, deployment), UNKNOWN, reason, says="gateway away")
 
 
-async def test_discovery_gives_up_after_the_budget(
-    served: ControlRig, deployment: v2.Deployment
-) -> None:
-    served.routes.fail_writes = Unavailable("gateway away")
-    actor = DiscoveryRouting(served.ports)
-    await act(actor, deployment)
-    served.advance(BUDGET_S)
-
-    expect_condition(await act(actor, deployment), FALSE, "DiscoveryRouteTimeout")
-
-
 async def test_model_cleanup_removes_the_previous_model_and_no_other_deployments(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:
@@ -259,19 +249,6 @@ async def test_model_cleanup_has_nothing_to_do_without_a_previous_model(
     deployment = a_deployment(candidate="m1", placed=["c1"])
 
     expect_condition(await act(ModelCleanup(served.site()), deployment), TRUE)
-
-
-async def test_model_cleanup_retries_and_gives_up_after_the_budget(
-    served: ControlRig, deployment: v2.Deployment
-) -> None:
-    served.model_config.fail_writes = Unavailable("config away")
-    actor = ModelCleanup(served.site())
-
-    expect_condition(await act(actor, deployment), UNKNOWN, "RemoveModelFromConfigFailed")
-    served.advance(BUDGET_S)
-    expect_condition(
-        await act(actor, deployment), FALSE, "RemoveModelFromConfigFailed", says="after 15m"
-    )
 
 
 async def test_completion_drops_legacy_annotations(

@@ -1,7 +1,8 @@
 """The steps of a rollout, in order (serving guide, Rollout Stages)."""
 
+from maserve.conditions import TRUE, read_progress
 from maserve.deployment.stock.ports import Ports
-from maserve.deployment.stock.rollout import canary, soak
+from maserve.deployment.stock.rollout import canary, soak, traffic
 from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
 from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
 from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
@@ -9,26 +10,45 @@ from maserve.deployment.stock.rollout.placement_prepared import PlacementPrepare
 from maserve.deployment.stock.rollout.rolling import Rolling
 from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
 from maserve.deployment.stock.rollout.skipped import Skipped
-from maserve.deployment.stock.rollout.traffic import Traffic
 from maserve.deployment.stock.rollout.validated import Validated
 from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.step import Step
 from maserve.deployment.stock.strategy import Pace
 from maserve.resource import names
+from maserve.wire import api, v2
 
 _NO_CANARY = "the strategy or deployment.rollout.skipCanary leaves it out"
 _NO_SOAK = "there is no soak period, or the strategy leaves it out"
 
 
-def rollout_steps(ports: Ports, sites: tuple[Site, ...], pace: Pace) -> list[Step]:
-    """Return every step; those of a cluster are there once it has been placed."""
+def rollout_steps(
+    ports: Ports, deployment: v2.Deployment, sites: tuple[Site, ...], pace: Pace
+) -> list[Step]:
+    """Return every step; those of a cluster are there once it has been placed.
+
+    Once the model has been live everywhere, no step fails any more (ADR 0023).
+    """
     steps: list[Step] = [Validated(ports), AssetsPrepared(ports), PlacementPrepared(ports)]
     for number, site in enumerate(sites):
         steps += _cluster_steps(site, sites[:number], pace)
     steps.append(DiscoveryRouting(ports))
     steps += [ModelCleanup(site) for site in sites]
     steps.append(RolloutComplete(ports, len(sites)))
+    if _has_gone_live(deployment, sites):
+        for step in steps:
+            step.be_patient()
     return steps
+
+
+def _has_gone_live(deployment: v2.Deployment, sites: tuple[Site, ...]) -> bool:
+    """Tell whether every cluster has been switched and has soaked in this rollout."""
+    conditions = {each.type: each for each in deployment.status.conditions}
+    unmet = api.Condition()
+    return bool(sites) and all(
+        read_progress(conditions.get(names.condition(traffic.TYPE, site.cluster), unmet)).done
+        and conditions.get(names.condition(soak.TYPE, site.cluster), unmet).status == TRUE
+        for site in sites
+    )
 
 
 def _cluster_steps(site: Site, earlier: tuple[Site, ...], pace: Pace) -> list[Step]:
@@ -39,4 +59,4 @@ def _cluster_steps(site: Site, earlier: tuple[Site, ...], pace: Pace) -> list[St
         first = canary.Canary(site, earlier)
     if pace.soak_s > 0:
         last = soak.Soak(site, pace.soak_s)
-    return [first, Rolling(site, earlier), Traffic(site), last]
+    return [first, Rolling(site, earlier), traffic.Traffic(site), last]

@@ -41,7 +41,7 @@ class StockPlugin:
     async def rollout_plugin(self, deployment: v2.Deployment) -> Conditions:
         sites = await list_placed(self._ports, deployment)
         pace = pace_of(deployment, self._ports.settings)
-        return ActorList[v2.Deployment](rollout_steps(self._ports, sites, pace))
+        return ActorList[v2.Deployment](rollout_steps(self._ports, deployment, sites, pace))
 
     async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:
         at_once: list[Actor] = []
