@@ -3,7 +3,7 @@
 import pytest
 
 from maserve.base.errors import Denied, Error, Unavailable
-from maserve.base.keys import ClusterId
+from maserve.base.keys import ClusterId, Key
 from maserve.conditions import find_condition
 from maserve.deployment.stock import RolloutSettings
 from maserve.testing.builders import a_deployment, a_model, an_inference_server
@@ -14,7 +14,7 @@ from maserve.wire import api, v2
 
 pytestmark = pytest.mark.slow
 
-C2 = ClusterId("c2")
+C1, C2 = ClusterId("c1"), ClusterId("c2")
 HOUR_S = 3600.0
 AWAY, REFUSED = Unavailable("cluster away"), Denied("model list is read-only")
 
@@ -37,6 +37,11 @@ async def until_reason(sim: Simulation, type_: str, reason: str) -> None:
         return found is not None and found.reason == reason
 
     await sim.until(v2.Deployment, DEPLOYMENT, is_so)
+
+
+def listed(sim: Simulation, cluster: ClusterId) -> list[str]:
+    entries = sim.model_config.find_entries(SERVER, cluster) or ()
+    return sorted(str(entry.name) for entry in entries)
 
 
 def stages(sim: Simulation) -> list[str]:
@@ -122,3 +127,42 @@ def test_a_gateway_that_takes_no_rule_takes_no_live_model_down(error: Error) -> 
         return sim
 
     assert stages(run_virtually(history())) == ["PLACEMENT", "ROLLOUT_COMPLETE"]
+
+
+def test_a_rollback_after_half_of_the_cleanup_loads_everywhere_before_a_route_goes_back() -> None:
+    async def history() -> tuple[Simulation, list[list[str]]]:
+        sim = a_simulation()
+        seen: list[list[str]] = []
+        announce = sim.model_config.changed
+
+        def refuse_after_the_first_removal(server: Key, cluster: ClusterId) -> None:
+            announce(server, cluster)
+            if listed(sim, C1) == ["m2"]:
+                sim.model_config.fail_writes = AWAY
+
+        async def story() -> None:
+            await apply(sim)
+            await ensure(sim, a_model("m3"))
+            await until_live(sim, "m1")
+            await want(sim, "m2")
+            sim.model_config.changed = refuse_after_the_first_removal
+            await sim.until(v2.Deployment, DEPLOYMENT, lambda _: listed(sim, C1) == ["m2"])
+            await sim.clock.sleep(30)
+            sim.model_config.changed = announce
+            seen.extend((listed(sim, C1), listed(sim, C2)))
+            sim.model_config.fail_writes = None
+            await want(sim, "m3")
+            await until_live(sim, "m3")
+
+        await sim.run(safe_tap(sim), story)
+        return sim, seen
+
+    sim, seen = run_virtually(history())
+    assert seen == [["m2"], ["m1", "m2"]]
+    assert stages(sim)[2:] == [
+        "PLACEMENT",
+        "ROLLBACK_IN_PROGRESS",
+        "ROLLBACK_COMPLETE",
+        "PLACEMENT",
+        "ROLLOUT_COMPLETE",
+    ]

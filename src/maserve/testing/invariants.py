@@ -36,7 +36,7 @@ def find_violations(sim: Simulation) -> list[str]:
 
 def check(sim: Simulation, when: str) -> None:
     """Raise `Violation` naming every broken rule and when it was found; called at every write."""
-    violations = [*find_violations(sim), *begun_out_of_turn(sim)]
+    violations = [*find_violations(sim), *begun_out_of_turn(sim), *gone_back_too_early(sim)]
     if violations:
         raise Violation(f"after {when}: {'; '.join(violations)}")
 
@@ -109,9 +109,7 @@ def _not_serving_before(
     model, name = candidate(deployment), deployment.metadata.name
     if model == current(deployment):
         return []  # it is repaired, or brought back, in any order
-    order = [
-        ClusterId(t.cluster_id) for t in still_wanted(snapshot_of(deployment), sim.server(server))
-    ]
+    order = _order(sim, deployment, server)
     earlier = order[: order.index(cluster)] if cluster in order else []
     return [
         f"{name} begins with {model} in {cluster} before {each} serves it"
@@ -130,6 +128,36 @@ def _serves(sim: Simulation, server: Key, cluster: ClusterId, deployment: v2.Dep
     ]
     report = sim.world.report(server, cluster, model)
     return _is_required(find_entry(entries, name, model)) and rules == [model] and is_loaded(report)
+
+
+def gone_back_too_early(sim: Simulation) -> list[str]:
+    """Find routes that have gone back to a previous model since the last call, too early.
+
+    Every other cluster of the placement must have it loaded then, or serve it. `sim.routed` keeps
+    what was routed at the last call.
+    """
+    routed = {
+        (server, cluster, rule.match_path, _model_of(rule))
+        for server, cluster in sim.world.groups
+        for rule in traffic_rules(sim, server, cluster)
+    }
+    wrong = [
+        f"{deployment.metadata.name} goes back to {model} in {cluster} before {other} has it"
+        for server, cluster, path, model in sorted(routed - sim.routed, key=str)
+        for deployment in sim.deployments()
+        if path == names.traffic_path(server.name, deployment.metadata.name)
+        and candidate(deployment) != current(deployment) == model
+        for other in _order(sim, deployment, server)
+        if (server, other, path, model) not in routed
+        and not is_loaded(sim.world.report(server, other, ModelName(model)))
+    ]
+    sim.routed = routed
+    return wrong
+
+
+def _order(sim: Simulation, deployment: v2.Deployment, server: Key) -> list[ClusterId]:
+    placed = still_wanted(snapshot_of(deployment), sim.server(server))
+    return [ClusterId(target.cluster_id) for target in placed]
 
 
 def traffic_rules(sim: Simulation, server: Key, cluster: ClusterId) -> tuple[Rule, ...]:

@@ -96,6 +96,7 @@ class Simulation:
         )
         self.backend = FakeBackend(self.world)
         self.listed: set[tuple[Key, ClusterId, str, str]] = set()
+        self.routed: set[tuple[Key, ClusterId, str, str]] = set()
 
     async def run(self, tap: Tap, story: Callable[[], Awaitable[None]], *, planes: int = 1) -> None:
         """Run a control plane, every write of it through `tap`, until the story has been told.

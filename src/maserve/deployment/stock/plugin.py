@@ -46,9 +46,11 @@ class StockPlugin:
     async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:
         at_once: list[Actor] = []
         later: list[Actor] = []
-        for site in await list_placed(self._ports, deployment):
+        sites = await list_placed(self._ports, deployment)
+        for site in sites:
             is_ready = await can_restore(site, current(deployment))
-            (at_once if is_ready else later).append(Restored(site))
+            others = tuple(other for other in sites if other is not site)
+            (at_once if is_ready else later).append(Restored(site, others))
         actors = [*at_once, *later]
         return ActorList[v2.Deployment]([*actors, RollbackComplete(self._ports)])
 
