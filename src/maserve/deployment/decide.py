@@ -146,6 +146,7 @@ def _may_roll_back(deployment: v2.Deployment) -> bool:
 def _begin_rollback(deployment: v2.Deployment, reason: str, message: str) -> Lifecycle:
     deployment.status.stage = _ROLLING_BACK
     deployment.status.message = message
+    del deployment.status.conditions[:]  # those of the rollout never count for undoing it
     set_annotation(deployment, ROLLBACK_REASON, reason)
     return Lifecycle.ROLLBACK
 
@@ -222,7 +223,7 @@ def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
         set_annotation(deployment, STARTED_FOR, request)
     status.stage = v2.DEPLOYMENT_STAGE_VALIDATION
     status.message = ""
-    del status.conditions[:]
+    del status.conditions[:], status.conditions_snapshot[:]
     return Lifecycle.ROLLOUT
 
 
