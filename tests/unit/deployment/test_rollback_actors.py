@@ -452,6 +452,30 @@ async def test_the_last_step_leaves_the_gateways_rule_to_a_previous_model(
     assert await discovery_of(served.ports, deployment).is_there()
 
 
+async def test_the_last_step_mends_the_gateways_rule_of_a_previous_model(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    actor = RollbackComplete(served.ports)
+
+    expect_condition(
+        await act(actor, deployment), UNKNOWN, "DiscoveryRouteNotReady", says="taking up the rule"
+    )
+    expect_condition(await act(actor, deployment), TRUE)
+    assert await discovery_of(served.ports, deployment).is_live()
+
+
+async def test_the_last_step_waits_until_the_gateway_has_taken_the_rule(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    served.routes.hold()
+    actor = RollbackComplete(served.ports)
+    await act(actor, deployment)
+
+    expect_condition(await act(actor, deployment), UNKNOWN, "DiscoveryRouteNotReady")
+    served.routes.acknowledge()
+    expect_condition(await act(actor, deployment), TRUE)
+
+
 async def test_the_last_step_takes_a_first_failure_off_the_gateway(
     rig: ControlRig, first: v2.Deployment
 ) -> None:

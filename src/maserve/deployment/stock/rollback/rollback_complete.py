@@ -11,7 +11,7 @@ TYPE = "RollbackComplete"
 
 
 class RollbackComplete(Step):
-    """With a previous model the rule stays; without one the Deployment leaves the gateway.
+    """With a previous model the rule is there and live; without one the Deployment leaves.
 
     It also stays while any cluster has traffic: then something is served that the status forgot.
     """
@@ -23,7 +23,13 @@ class RollbackComplete(Step):
         self.budget_s = ports.settings.rollback_model_load_timeout_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        if current(resource) or not await discovery_of(self.ports, resource).is_there():
+        rule = discovery_of(self.ports, resource)
+        if back := current(resource):
+            if await rule.is_live():
+                return self.done(previous)
+            text = f"the gateway does not lead to {back}"
+            return self.waiting(previous, text, "DiscoveryRouteNotReady")
+        if not await rule.is_there():
             return self.done(previous)
         for site in await list_sites(self.ports, resource):
             if await site.has_rule():
@@ -32,5 +38,10 @@ class RollbackComplete(Step):
         return self.waiting(previous, text, "DiscoveryRouteStillPresent")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        await discovery_of(self.ports, resource).remove()
+        rule = discovery_of(self.ports, resource)
+        if current(resource):
+            await rule.add()
+            text = "the gateway is taking up the rule"
+            return self.waiting(previous, text, "DiscoveryRouteNotReady")
+        await rule.remove()
         return self.waiting(previous, "the rule is removed", "DiscoveryRouteStillPresent")
