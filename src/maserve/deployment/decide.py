@@ -131,7 +131,7 @@ def _go_on(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
         if not same_revision(deployment.spec.desired_revision, status.candidate_revision):
             text = f"desired model changed from {candidate(deployment)} to {desired(deployment)}"
             return _begin_rollback(deployment, DESIRED_CHANGED, f"{text}; rolling back first")
-        if not gate.healthy and current(deployment) and _has_candidate_to_undo(deployment):
+        if not gate.healthy and current(deployment):
             return _begin_rollback(deployment, ALERT_FIRED, _alert_message(deployment))
     set_annotation(deployment, ROLLBACK_REASON, None)
     return Lifecycle.ROLLOUT
