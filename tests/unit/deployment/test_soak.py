@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId
-from maserve.conditions import FALSE, REQUEUE_S, TRUE, UNKNOWN, Progress, Timed
+from maserve.conditions import FALSE, REQUEUE_S, TRUE, UNKNOWN, Progress, Timed, put_condition
 from maserve.deployment.stock.rollout.seen import UNSEEN_S, missed_s, passed_s, seen
 from maserve.deployment.stock.rollout.soak import Soak
 from maserve.testing.builders import SERVER, a_deployment
@@ -115,6 +115,21 @@ async def test_a_soak_starts_over_after_the_gate_did_not_pass(
 
     expect_condition(await live_on(served, actor, deployment, 80), UNKNOWN, "Soaking", "1m20s of")
     expect_condition(await live_on(served, actor, deployment, 10), TRUE)
+
+
+async def test_a_soak_starts_over_when_its_cluster_has_lost_the_traffic(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    actor = Soak(served.site(), PERIOD_S)
+    switch = deployment.status.conditions.add(type="TrafficRoutingConfigured-c1", status=TRUE)
+    await live_on(served, actor, deployment, 80)
+    switch.status = UNKNOWN
+    seen = await look(actor, deployment)
+    expect_condition(seen, UNKNOWN, "SoakNotStarted")
+    put_condition(deployment.status.conditions, seen)
+    switch.status = TRUE
+
+    expect_condition(await live_on(served, actor, deployment, 80), UNKNOWN, "Soaking", "1m20s of")
 
 
 async def test_a_gate_that_cannot_be_asked_holds_the_soak(

@@ -1,9 +1,12 @@
 """`SoakComplete-<cluster>`: the cluster has served the model for the soak period."""
 
+from dataclasses import replace
+
 from maserve.base.durations import render_duration
 from maserve.base.errors import Error
-from maserve.conditions import Progress, read_progress, write_progress
+from maserve.conditions import TRUE, Progress, find_condition, read_progress, write_progress
 from maserve.deployment.stock.health import ask_gate
+from maserve.deployment.stock.rollout import traffic
 from maserve.deployment.stock.rollout.seen import missed_s, passed_s, seen
 from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.step import Step
@@ -30,14 +33,16 @@ class Soak(Step):
         self._period_s = period_s
         self.budget_s = site.ports.settings.model_load_timeout_s
 
-    async def look(self, _resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+    async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         progress = read_progress(previous)
         if progress.done:
             return self.done(previous)
-        if not progress.started_at:
-            text = f"cluster {self._site.cluster} has not begun to soak"
-            return self.waiting(previous, text, "SoakNotStarted")
-        return previous
+        if progress.started_at and not self._has_lost_traffic(resource):
+            return previous
+        if progress.seen_at:
+            write_progress(previous, replace(progress, seen_at=0.0, passed_s=0.0))
+        text = f"cluster {self._site.cluster} has not begun to soak"
+        return self.waiting(previous, text, "SoakNotStarted")
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         trouble = await self._find_trouble(resource)
@@ -60,6 +65,12 @@ class Soak(Step):
         """Return what counts against the budget: while the gate does not pass, such time in all."""
         progress = read_progress(condition)
         return missed_s(progress, self.ports.now_s()) if progress.held else 0.0
+
+    def _has_lost_traffic(self, resource: v2.Deployment) -> bool:
+        """Tell whether the switch before this step has to be made again: that is no serving."""
+        type_ = names.condition(traffic.TYPE, self._site.cluster)
+        switch = find_condition(resource.status.conditions, type_)
+        return switch is not None and switch.status != TRUE
 
     async def _find_trouble(self, resource: v2.Deployment) -> str:
         """Return why the gate does not pass, nothing when it does."""
