@@ -9,6 +9,7 @@ from maserve.base.keys import ClusterId
 from maserve.conditions import FALSE, REQUEUE_S, TRUE, UNKNOWN, Progress, Timed, put_condition
 from maserve.deployment.stock.rollout.seen import UNSEEN_S, missed_s, passed_s, seen
 from maserve.deployment.stock.rollout.soak import Soak
+from maserve.resource.annotations import BACKEND_TYPE
 from maserve.testing.builders import SERVER, a_deployment
 from maserve.testing.control_rig import ControlRig
 from maserve.testing.expect import act, expect_condition, look
@@ -142,6 +143,19 @@ async def test_a_gate_that_cannot_be_asked_holds_the_soak(
     condition = await live_on(served, actor, deployment, 600)
 
     expect_condition(condition, UNKNOWN, "HealthGateNotPassing", says="cluster c1: cluster away")
+
+
+async def test_a_gate_whose_backend_is_gone_holds_the_soak(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    deployment.metadata.annotations[BACKEND_TYPE] = "BACKEND_TYPE_DYNAMO"
+
+    expect_condition(
+        await act(Soak(served.site(), PERIOD_S), deployment),
+        UNKNOWN,
+        "HealthGateNotPassing",
+        says="BACKEND_TYPE_DYNAMO",
+    )
 
 
 async def test_a_gate_that_does_not_pass_for_the_budget_fails_the_soak(
