@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+from structlog.testing import capture_logs
 
-from maserve.base.errors import Unavailable
+from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.deployment.keys import current
 from maserve.deployment.noop import register_noop_plugins
@@ -556,3 +557,16 @@ async def test_a_deletion_without_its_plugin_is_held_and_says_so(rig: ControlRig
     register_noop_plugins(rig.registrar)
     await rig.settle_deployment()
     assert await rig.store.find(v2.Deployment, DEPLOYMENT) is None
+
+
+async def test_a_failure_in_steady_state_is_logged_when_it_comes(live: ControlRig) -> None:
+    await live.site("c1").remove_entry(M1, "Seed")
+    live.model_config.fail_writes = Denied("model list is read-only")
+    with capture_logs() as logs:
+        await live.run_deployment(rounds=3)
+
+    told = [each for each in logs if each["event"] == "deployment terminal stage"]
+    assert [(each["condition"], each["reason"]) for each in told] == [
+        ("StateSteady", "ProxyDenied")
+    ]
+    assert (await live.deployment()).status.stage == COMPLETE

@@ -162,6 +162,26 @@ async def test_a_failed_gate_rolls_back_and_keeps_its_reason(live: ControlRig) -
     assert "cluster c2" in undone.status.message
 
 
+async def test_a_repeated_rollout_of_the_live_model_is_guarded_and_takes_nothing_away(
+    live: ControlRig,
+) -> None:
+    deployment = await live.deployment()
+    deployment.status.stage = v2.DEPLOYMENT_STAGE_INVALID
+    await live.store.update_status(deployment)
+    live.world.kill(SERVER, ClusterId("c2"), 0)
+    live.world.kill(SERVER, ClusterId("c2"), 1)
+    before = list(live.model_config.calls)
+
+    await live.settle_deployment()
+
+    guarded = await live.deployment()
+    assert guarded.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_IN_PROGRESS
+    assert guarded.metadata.annotations[ROLLBACK_REASON] == "Alert fired"
+    await live.run_deployment()
+    await expect_live(live, "m1", ROLLED_BACK)
+    assert live.model_config.calls == before
+
+
 async def test_a_gate_nobody_can_answer_rolls_nothing_back(live: ControlRig) -> None:
     live.world.slow["m2"] = 10.0
     await wish(live, "m2")

@@ -189,8 +189,7 @@ async def nothing(_sim: Simulation) -> None:
 BAD_MODELS = [
     pytest.param(
         nothing,
-        "AssetsPrepared: spec.desired_revision: Model ns/m2 not found; create the Model or name "
-        "another",
+        "Validated: spec.desired_revision: Model ns/m2 not found; create the Model or name another",
         id="missing model",
     ),
     pytest.param(
@@ -201,18 +200,18 @@ BAD_MODELS = [
     ),
     pytest.param(
         a_package_is_of_another_kind,
-        "AssetsPrepared: Model m2: spec.package_type must be TRITON or unset, is "
+        "Validated: Model m2: spec.package_type must be TRITON or unset, is "
         "DEPLOYABLE_MODEL_PACKAGE_TYPE_RAW",
         id="package of another kind",
     ),
     pytest.param(
         a_uri_is_missing,
-        "AssetsPrepared: Model m2: spec.deployable_artifact_uri is empty",
+        "Validated: Model m2: spec.deployable_artifact_uri is empty",
         id="no artifact",
     ),
     pytest.param(
         a_uri_is_of_another_kind,
-        "AssetsPrepared: Model m2: spec.deployable_artifact_uri 'hdfs://models/m2' must start "
+        "Validated: Model m2: spec.deployable_artifact_uri 'hdfs://models/m2' must start "
         "with one of file://, s3://, gs://, az://, http://, https://",
         id="unknown storage",
     ),

@@ -2,12 +2,13 @@
 
 import pytest
 
-from maserve.base.keys import ClusterId, Key
+from maserve.base.keys import ClusterId, Key, ModelName
+from maserve.modelconfig import Entry
 from maserve.resource import names
 from maserve.routing import RouteId
-from maserve.testing.invariants import Violation, check, find_violations
+from maserve.testing.invariants import Violation, begun_out_of_turn, check, find_violations
 from maserve.testing.simulation import Simulation
-from maserve.testing.stories import SERVER, first_rollout, tell, want
+from maserve.testing.stories import DEPLOYMENT, SERVER, first_rollout, tell, want
 from maserve.testing.taps import Tap
 from maserve.testing.virtually import run_virtually, told
 from maserve.wire import v2
@@ -46,6 +47,20 @@ def test_a_served_model_without_a_route_is_noticed() -> None:
         return find_violations(sim)
 
     assert run_virtually(history()) == ["d serves m1 but c1 has no rule"]
+
+
+def test_a_cluster_that_begins_out_of_turn_is_noticed() -> None:
+    async def history() -> list[str]:
+        sim = await told(first_rollout)
+        deployment = await sim.store.get(v2.Deployment, DEPLOYMENT)
+        deployment.status.candidate_revision.name = "m2"
+        await sim.store.update_status(deployment)
+        sim.listed.clear()
+        entry = Entry(name=ModelName("m2"), storage_path="file:///m2/", deployment_name="d")
+        await sim.model_config.add_model_to_config(SERVER, v2.ClusterTarget(cluster_id="c2"), entry)
+        return begun_out_of_turn(sim)
+
+    assert run_virtually(history()) == ["d begins with m2 in c2 before c1 serves it"]
 
 
 def test_nothing_in_a_control_plane_can_swallow_a_broken_rule() -> None:

@@ -28,7 +28,7 @@ def render(resource: Resource, view: ext.DescribeResponse, now: datetime) -> lis
     lines += _section("Conditions", _conditions(conditions_of(resource), now))
     if isinstance(resource, v2.Deployment):
         old = _conditions(resource.status.conditions_snapshot, now)
-        lines += _section("Conditions of the failed rollout", old)
+        lines += _section("Conditions of the last attempt", old)
     if isinstance(resource, v2.InferenceServer):
         for target in resource.status.cluster_statuses:
             heading = f"Conditions in {target.cluster_id}"

@@ -1,5 +1,7 @@
 """How an object stands to a goal: there, on its way, or never without another change. Pure."""
 
+from collections.abc import Iterable
+
 from maserve.cli.fields import condition_status, conditions_of, status_value, why
 from maserve.cli.goals import Aspect, Goal
 from maserve.resource import Resource
@@ -10,7 +12,7 @@ from maserve.resource.annotations import (
     STARTED_FOR,
     is_retry_new,
 )
-from maserve.wire import v2
+from maserve.wire import api, v2
 
 _FINAL = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CLEAN_UP_COMPLETE", "CLEAN_UP_FAILED")
 """Stages that no wait outlasts: left by the user's next change, a failed one also once its cause is
@@ -28,7 +30,8 @@ _LAST_CONDITIONS = {
     "rollbackcomplete": "ROLLBACK_COMPLETE",
     "cleanupcomplete": "CLEAN_UP_COMPLETE",
 }
-"""The last conditions are never seen TRUE: all are cleared with the step to the stage they make."""
+"""The last conditions and the stages they make; they are TRUE for one moment, and in the snapshot
+after it, so that a plugin which keeps neither can be waited for too."""
 
 
 def is_met(goal: Goal, resource: Resource) -> bool:
@@ -82,19 +85,32 @@ def _dead_end_of_deployment(goal: Goal, deployment: v2.Deployment) -> str:
     is_kept = goal.name.lower() in map(str.lower, types)
     if stage == "ROLLOUT_COMPLETE" and goal.aspect is Aspect.CONDITION and types and not is_kept:
         kept = ", ".join(types)
-        return f"stage is {stage}, which clears the conditions of a rollout; it has: {kept}"
+        return f"stage is {stage}, and its rollout had no such condition; it has: {kept}"
     return ""
 
 
 def _has_condition(goal: Goal, resource: Resource) -> bool:
     if not (_is_of_rollback(goal) or is_fresh(resource)):
         return False
-    named = [each for each in conditions_of(resource) if each.type.lower() == goal.name.lower()]
+    named = _find_named(goal, conditions_of(resource)) or _find_kept(goal, resource)
     if any(condition_status(each) == goal.value for each in named):
         return True
     stage = _LAST_CONDITIONS.get(goal.name.lower())
     is_last = isinstance(resource, v2.Deployment) and goal.value == "TRUE" and not named
     return is_last and stage == status_value(resource, "stage") and is_fresh(resource)
+
+
+def _find_named(goal: Goal, conditions: Iterable[api.Condition]) -> list[api.Condition]:
+    return [each for each in conditions if each.type.lower() == goal.name.lower()]
+
+
+def _find_kept(goal: Goal, resource: Resource) -> list[api.Condition]:
+    """Return what is kept of the rollout, or rollback, that made the stage."""
+    if not isinstance(resource, v2.Deployment):
+        return []
+    makes = "ROLLBACK_COMPLETE" if _is_of_rollback(goal) else "ROLLOUT_COMPLETE"
+    is_over = status_value(resource, "stage") == makes
+    return _find_named(goal, resource.status.conditions_snapshot) if is_over else []
 
 
 def _is_moving(deployment: v2.Deployment) -> bool:

@@ -22,18 +22,26 @@ KILL_REASON = "killed due to workflow termination"
 class Progress:
     """What a step must remember across passes and restarts (unix seconds, 0 = not yet).
 
-    `replica` is the chosen canary replica. Kept in the condition's metadata (behaviour 5.8).
+    `replica` is the chosen canary replica. A step that counts time (a soak) was last looked at at
+    `seen_at`, has been well for `passed_s` without a break and not well for `missed_s` in all;
+    `held` tells that it was not well then. Kept in the condition's metadata (behaviour 5.8).
     """
 
     started_at: float = 0.0
     completed_at: float = 0.0
     done: bool = False
     replica: str = ""
+    seen_at: float = 0.0
+    passed_s: float = 0.0
+    missed_s: float = 0.0
+    held: bool = False
 
 
-def true_condition(previous: api.Condition, now_s: float) -> api.Condition:
-    """Make it TRUE; message and reason are cleared."""
-    return _set(previous, TRUE, message="", reason="", now_s=now_s)
+def true_condition(
+    previous: api.Condition, now_s: float, *, message: str = "", reason: str = ""
+) -> api.Condition:
+    """Make it TRUE; message and reason are cleared, unless there is something to tell."""
+    return _set(previous, TRUE, message=message, reason=reason, now_s=now_s)
 
 
 def unknown_condition(
@@ -85,6 +93,10 @@ def write_progress(condition: api.Condition, progress: Progress) -> None:
         "done": progress.done,
         "completedAt": progress.completed_at,
         "replica": progress.replica,
+        "seenAt": progress.seen_at,
+        "passedSeconds": progress.passed_s,
+        "missedSeconds": progress.missed_s,
+        "held": progress.held,
     }
     text = json.dumps({name: value for name, value in row.items() if value}, sort_keys=True)
     condition.metadata.Pack(wkt.StringValue(value=text))
@@ -127,6 +139,10 @@ def _parse_progress(text: str) -> Progress:
             completed_at=float(row.get("completedAt", 0)),
             done=bool(row.get("done", False)),
             replica=str(row.get("replica", "")),
+            seen_at=float(row.get("seenAt", 0)),
+            passed_s=float(row.get("passedSeconds", 0)),
+            missed_s=float(row.get("missedSeconds", 0)),
+            held=bool(row.get("held", False)),
         )
     except (ValueError, TypeError, AttributeError):
         return Progress()

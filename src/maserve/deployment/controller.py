@@ -160,7 +160,12 @@ async def _advance(
 ) -> None:
     """Move the stage on, and do what entering it asks for."""
     status = deployment.status
-    failed = result.terminal and not result.satisfied and lifecycle is not Lifecycle.STEADY
+    context = RequestContext(deployment=deployment, logger=_log)
+    failed = result.terminal and not result.satisfied
+    if failed and lifecycle is Lifecycle.STEADY:
+        if result.moved:
+            await plugin.populate_deployment_logs(context, deployment)
+        failed = False  # the stage stays: what is complete is repaired, not undone
     stage = failed_stage(lifecycle) if failed else plugin.parse_stage(deployment)
     message = _failure(lifecycle, deployment, result) if failed else status.message
     is_told = (stage, message) == (status.stage, status.message)
@@ -169,7 +174,6 @@ async def _advance(
     if not failed and status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_FAILED:
         message = ""
     status.stage, status.message = stage, message
-    context = RequestContext(deployment=deployment, logger=_log)
     if failed:
         await plugin.populate_deployment_logs(context, deployment)
     if stage in (v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE, v2.DEPLOYMENT_STAGE_ROLLOUT_FAILED):

@@ -139,7 +139,7 @@ def _go_on(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
     if _may_roll_back(deployment):
         if not is_wanted(deployment):
             return _begin_rollback(deployment, DESIRED_CHANGED, _changed_message(deployment))
-        if not gate.healthy and current(deployment) and _has_candidate_to_undo(deployment):
+        if not gate.healthy and current(deployment):
             return _begin_rollback(deployment, ALERT_FIRED, _alert_message(deployment))
     set_annotation(deployment, ROLLBACK_REASON, None)
     return Lifecycle.ROLLOUT
@@ -154,6 +154,7 @@ def _may_roll_back(deployment: v2.Deployment) -> bool:
 def _begin_rollback(deployment: v2.Deployment, reason: str, message: str) -> Lifecycle:
     deployment.status.stage = _ROLLING_BACK
     deployment.status.message = message
+    del deployment.status.conditions[:]  # those of the rollout never count for undoing it
     set_annotation(deployment, ROLLBACK_REASON, reason)
     return Lifecycle.ROLLBACK
 
@@ -239,7 +240,7 @@ def _begin_rollout(deployment: v2.Deployment) -> Lifecycle:
         set_annotation(deployment, STARTED_FOR, request)
     status.stage = v2.DEPLOYMENT_STAGE_VALIDATION
     status.message = ""
-    del status.conditions[:]
+    del status.conditions[:], status.conditions_snapshot[:]
     return Lifecycle.ROLLOUT
 
 

@@ -4,6 +4,6 @@ Invariant: a gate that cannot be answered never starts a rollback.
 """
 
 from maserve.gates.model_health import ModelGate, is_acceptable
-from maserve.gates.types import Answer, Verdict
+from maserve.gates.types import Answer, Verdict, combined
 
-__all__ = ["Answer", "ModelGate", "Verdict", "is_acceptable"]
+__all__ = ["Answer", "ModelGate", "Verdict", "combined", "is_acceptable"]

@@ -42,6 +42,9 @@ anything is made there: a move must leave nothing behind."""
 HEALTH_GATE_REASON = "deployment.michelangelo.ai/health-gate-reason"
 """Text of the last failed gate; removed when the gate passes."""
 
+HEALTH_GATE_SHORT_SINCE = "deployment.michelangelo.ai/health-gate-short-since"
+"""Since when the gate sees a replica missing, or one of unknown start not loaded; ISO 8601."""
+
 STARTED_FOR = "deployment.michelangelo.ai/rollout-started-for"
 """Which request started the rollout under way: makes counting rollouts repeatable after a crash."""
 

@@ -9,11 +9,16 @@ from maserve.wire import v2
 
 
 class FakeBackend(Faults):
-    """Keeps its promises in the world's time. `calls` lists every write."""
+    """Keeps its promises in the world's time. `calls` lists every write.
+
+    `reports` holds what is said of a model instead of what is so, for reports that a world of
+    replicas does not give by itself.
+    """
 
     def __init__(self, world: FakeWorld) -> None:
         super().__init__()
         self.world = world
+        self.reports: dict[str, LoadReport] = {}
 
     async def create_server(
         self, server: v2.InferenceServer, target: v2.ClusterTarget
@@ -45,6 +50,8 @@ class FakeBackend(Faults):
         self, server: Key, target: v2.ClusterTarget, model: ModelName
     ) -> LoadReport:
         self.read("get_model_status")
+        if model in self.reports:
+            return self.reports[model]
         return self.world.report(server, ClusterId(target.cluster_id), model)
 
     def _status(self, server: v2.InferenceServer, target: v2.ClusterTarget) -> ServerStatus:

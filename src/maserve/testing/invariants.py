@@ -3,9 +3,10 @@
 Each check returns what is wrong as sentences; an empty list means all is well.
 """
 
-from maserve.backends import LoadState
+from maserve.backends import LoadState, is_loaded
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.deployment.keys import (
+    candidate,
     current,
     is_cleanup,
     server_name,
@@ -39,8 +40,8 @@ def find_violations(sim: Simulation) -> list[str]:
 
 
 def check(sim: Simulation, when: str) -> None:
-    """Raise `Violation` naming every broken rule and when it was found."""
-    violations = find_violations(sim)
+    """Raise `Violation` naming every broken rule and when it was found; called at every write."""
+    violations = [*find_violations(sim), *begun_out_of_turn(sim), *gone_back_too_early(sim)]
     if violations:
         raise Violation(f"after {when}: {'; '.join(violations)}")
 
@@ -101,6 +102,84 @@ def _missing_rules(sim: Simulation, deployment: v2.Deployment, place: Place) -> 
         )
     ]
     return missing
+
+
+def begun_out_of_turn(sim: Simulation) -> list[str]:
+    """Find clusters that a candidate has been listed in since the last call, too early.
+
+    Every earlier cluster of the placement must serve it then: required, routed and READY on every
+    replica. `sim.listed` keeps what was listed at the last call.
+    """
+    wrong: list[str] = []
+    listed: set[tuple[Key, ClusterId, str, str]] = set()
+    for server, cluster in sim.world.groups:
+        for entry in sim.model_config.find_entries(server, cluster) or ():
+            listed.add((server, cluster, entry.deployment_name, str(entry.name)))
+    for server, cluster, name, model in sorted(listed - sim.listed, key=str):
+        for deployment in sim.deployments():
+            if deployment.metadata.name == name and candidate(deployment) == model:
+                wrong += _not_serving_before(sim, deployment, server, cluster)
+    sim.listed = listed
+    return wrong
+
+
+def _not_serving_before(
+    sim: Simulation, deployment: v2.Deployment, server: Key, cluster: ClusterId
+) -> list[str]:
+    model, name = candidate(deployment), deployment.metadata.name
+    if model == current(deployment):
+        return []  # it is repaired, or brought back, in any order
+    order = _order(sim, deployment, server)
+    earlier = order[: order.index(cluster)] if cluster in order else []
+    return [
+        f"{name} begins with {model} in {cluster} before {each} serves it"
+        for each in earlier
+        if not _serves(sim, server, each, deployment)
+    ]
+
+
+def _serves(sim: Simulation, server: Key, cluster: ClusterId, deployment: v2.Deployment) -> bool:
+    model, name = candidate(deployment), deployment.metadata.name
+    entries = sim.model_config.find_entries(server, cluster) or ()
+    rules = [
+        _model_of(rule)
+        for rule in traffic_rules(sim, server, cluster)
+        if rule.match_path == names.traffic_path(server.name, name)
+    ]
+    report = sim.world.report(server, cluster, model)
+    return _is_required(find_entry(entries, name, model)) and rules == [model] and is_loaded(report)
+
+
+def gone_back_too_early(sim: Simulation) -> list[str]:
+    """Find routes that have gone back to a previous model since the last call, too early.
+
+    Every other cluster of the placement must have it loaded then, or serve it. `sim.routed` keeps
+    what was routed at the last call.
+    """
+    routed = {
+        (server, cluster, rule.match_path, _model_of(rule))
+        for server, cluster in sim.world.groups
+        for rule in traffic_rules(sim, server, cluster)
+    }
+    wrong = [
+        f"{deployment.metadata.name} goes back to {model} in {cluster} before {other} has it"
+        for server, cluster, path, model in sorted(routed - sim.routed, key=str)
+        for deployment in sim.deployments()
+        if path == names.traffic_path(server.name, deployment.metadata.name)
+        and candidate(deployment) != current(deployment) == model
+        for other in _order(sim, deployment, server)
+        if (server, other, path, model) not in routed
+        and not is_loaded(sim.world.report(server, other, ModelName(model)))
+    ]
+    sim.routed = routed
+    return wrong
+
+
+def _order(sim: Simulation, deployment: v2.Deployment, server: Key) -> list[ClusterId]:
+    places = (serving_place(deployment), candidate_place(deployment))
+    targets = next((place.targets for place in places if place.server == server), ())
+    placed = still_wanted(targets, sim.server(server))
+    return [ClusterId(target.cluster_id) for target in placed]
 
 
 def traffic_rules(sim: Simulation, server: Key, cluster: ClusterId) -> tuple[Rule, ...]:

@@ -95,6 +95,8 @@ class Simulation:
             clock=self.clock, changed=self.changed, read_entries=self.model_config.find_entries
         )
         self.backend = FakeBackend(self.world)
+        self.listed: set[tuple[Key, ClusterId, str, str]] = set()
+        self.routed: set[tuple[Key, ClusterId, str, str]] = set()
 
     async def run(self, tap: Tap, story: Callable[[], Awaitable[None]], *, planes: int = 1) -> None:
         """Run a control plane, every write of it through `tap`, until the story has been told.

@@ -158,7 +158,7 @@ def test_describe_shows_what_failed_before_a_rollback(maserve: CommandLine) -> N
     deployment.status.conditions_snapshot.append(failed)
     maserve.api.put(deployment)
     shown = maserve("describe", "deployment", "digits").stdout
-    assert "Conditions of the failed rollout\n" in shown
+    assert "Conditions of the last attempt\n" in shown
     assert "Validated   FALSE    NoServer" in shown
 
 

@@ -188,6 +188,30 @@ def test_the_conditions_of_a_rollout_that_is_over_are_not_waited_for() -> None:
     assert dead_end(parse_goal("condition=StateSteady", DEPLOYMENT), deployment) == ""
 
 
+@pytest.mark.parametrize(
+    ("goal", "stage", "met"),
+    [
+        ("condition=SoakComplete-c1", "ROLLOUT_COMPLETE", True),
+        ("condition=SoakComplete-c1=FALSE", "ROLLOUT_COMPLETE", False),
+        ("condition=SoakComplete-c1", "PLACEMENT", False),
+        ("condition=SoakComplete-c1", "ROLLBACK_IN_PROGRESS", False),
+        ("condition=SoakComplete-c1", "ROLLBACK_COMPLETE", False),
+        ("condition=RollbackComplete-c1", "ROLLBACK_COMPLETE", True),
+        ("condition=RollbackComplete-c1", "ROLLOUT_COMPLETE", False),
+    ],
+)
+def test_what_is_kept_of_a_rollout_counts_for_the_stage_it_made(
+    goal: str, stage: str, met: bool
+) -> None:
+    deployment = a_deployment(stage)
+    deployment.status.conditions.append(api.Condition(type="StateSteady"))
+    deployment.status.conditions_snapshot.extend(
+        api.Condition(type=type_, status="CONDITION_STATUS_TRUE")
+        for type_ in ("SoakComplete-c1", "RollbackComplete-c1")
+    )
+    assert is_met(parse_goal(goal, DEPLOYMENT), deployment) is met
+
+
 def test_a_deployment_that_wants_nothing_does_not_become_complete() -> None:
     goal = parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT)
     assert "names no Model" in dead_end(goal, a_deployment(desired="", candidate=""))

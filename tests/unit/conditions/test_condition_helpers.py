@@ -30,6 +30,10 @@ PROGRESS = st.builds(
     completed_at=SECONDS,
     done=st.booleans(),
     replica=st.text(max_size=20),
+    seen_at=SECONDS,
+    passed_s=SECONDS,
+    missed_s=SECONDS,
+    held=st.booleans(),
 )
 
 
@@ -37,6 +41,12 @@ def test_true_clears_message_and_reason() -> None:
     condition = true_condition(a_condition(reason="Waiting", message="a while"), 100.9)
 
     assert condition == api.Condition(type="Step", status=TRUE, last_updated_timestamp=100)
+
+
+def test_true_may_say_why_there_was_nothing_to_do() -> None:
+    condition = true_condition(a_condition(), 100.0, message="left out", reason="Skipped")
+
+    assert (condition.status, condition.reason, condition.message) == (TRUE, "Skipped", "left out")
 
 
 @pytest.mark.parametrize(

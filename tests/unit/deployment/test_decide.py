@@ -189,10 +189,11 @@ def test_row_2_a_failed_gate_of_a_first_rollout_is_ignored() -> None:
     assert decide(deployment, ILL) is Lifecycle.ROLLOUT
 
 
-def test_row_2_a_failed_gate_does_not_roll_the_live_model_back_to_itself() -> None:
+def test_row_2_a_repeated_rollout_of_the_live_model_is_guarded_too() -> None:
     deployment = a_deployment(desired="m1", candidate="m1", current="m1", stage=PLACEMENT)
 
-    assert decide(deployment, ILL) is Lifecycle.ROLLOUT
+    assert decide(deployment, ILL) is Lifecycle.ROLLBACK
+    assert deployment.metadata.annotations[ROLLBACK_REASON] == ALERT_FIRED
 
 
 @pytest.mark.parametrize(

@@ -75,13 +75,40 @@ async def test_a_canary_once_done_is_not_asked_again(
 
 
 @pytest.mark.parametrize("phase", [Phase.STAGED, Phase.SERVING])
-async def test_a_model_that_is_further_needs_no_canary(
+async def test_a_model_that_is_further_is_a_canary_once_it_was_seen_ready(
     served: ControlRig, deployment: v2.Deployment, phase: Phase
 ) -> None:
+    await served.list_model("m2", phase, loaded=False)
+    actor = Canary(served.site())
+
+    expect_condition(await act(actor, deployment), UNKNOWN, "CanaryLoading", says="0/2 replicas")
+    served.advance(served.world.load_s)
+
+    expect_condition(await act(actor, deployment), TRUE)
+    assert served.entries() == {"m2": phase}
+
+
+@pytest.mark.parametrize("phase", [Phase.STAGED, Phase.SERVING])
+async def test_a_model_that_is_further_and_fails_everywhere_is_no_canary(
+    served: ControlRig, deployment: v2.Deployment, phase: Phase
+) -> None:
+    served.world.broken["m2"] = "bad weights"
     await served.list_model("m2", phase)
 
-    expect_condition(await act(Canary(served.site()), deployment), TRUE)
+    expect_condition(
+        await act(Canary(served.site()), deployment), FALSE, "CanaryLoadFailed", says="bad weights"
+    )
     assert served.entries() == {"m2": phase}
+
+
+async def test_an_entry_of_a_phase_that_nobody_knows_becomes_a_canary(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    await served.list_model("m2", "later")
+
+    await act(Canary(served.site()), deployment)
+
+    assert served.entries() == {"m2": Phase.CANARY}
 
 
 async def test_a_canary_keeps_its_replica_when_the_record_is_lost(

@@ -1,8 +1,11 @@
 """The first three rollout actors: Validated, AssetsPrepared, PlacementPrepared."""
 
+from collections.abc import Callable
+
 import pytest
 
 from maserve.base.errors import Unavailable
+from maserve.base.keys import Key
 from maserve.conditions import FALSE, TRUE, UNKNOWN, read_progress
 from maserve.deployment.stock.placement import snapshot_of
 from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
@@ -37,10 +40,75 @@ async def a_stored_server(rig: ControlRig, **states: "v2.InferenceServerState") 
 SERVING = v2.INFERENCE_SERVER_STATE_SERVING
 
 
-async def test_validated_is_true_when_model_and_server_are_named(rig: ControlRig) -> None:
+def a_rollout() -> v2.Deployment:
+    return a_deployment(desired="m1", candidate="m1")
+
+
+async def test_validated_is_true_when_model_and_server_are_there(rig: ControlRig) -> None:
+    await rig.provide()
+    await rig.store.create(a_model("m1"))
+
+    expect_condition(await look(Validated(rig.ports), a_rollout()), TRUE)
+
+
+def of_another_framework(model: v2.Model) -> None:
+    model.spec.package_type = v2.DEPLOYABLE_MODEL_PACKAGE_TYPE_RAW
+
+
+def without_artifact(model: v2.Model) -> None:
+    del model.spec.deployable_artifact_uri[:]
+
+
+def on_a_floppy(model: v2.Model) -> None:
+    model.spec.deployable_artifact_uri[0] = "floppy://a/m1"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(of_another_framework, "ModelPackageTypeMismatch", id="package"),
+        pytest.param(without_artifact, "NoDeployableArtifact", id="no-artifact"),
+        pytest.param(on_a_floppy, "UnsupportedArtifactScheme", id="scheme"),
+    ],
+)
+async def test_validated_fails_at_once_for_a_model_that_cannot_be_served(
+    rig: ControlRig, change: Callable[[v2.Model], None], reason: str
+) -> None:
+    await rig.provide()
+    model = a_model("m1")
+    change(model)
+    await rig.store.create(model)
+
+    expect_condition(await act(Validated(rig.ports), a_rollout()), FALSE, reason, says="Model m1")
+
+
+async def test_validated_fails_at_once_for_a_missing_model(rig: ControlRig) -> None:
     await rig.provide()
 
-    expect_condition(await look(Validated(rig.ports), a_deployment()), TRUE)
+    expect_condition(
+        await act(Validated(rig.ports), a_rollout()), FALSE, "ModelNotFound", says="Model ns/m1"
+    )
+
+
+async def test_validated_waits_for_the_server_before_it_asks_for_the_model(rig: ControlRig) -> None:
+    deployment = a_rollout()
+
+    expect_condition(
+        await act(Validated(rig.ports), deployment), UNKNOWN, "InferenceServerNotFound"
+    )
+    await rig.provide()
+    await rig.store.create(a_model("m1"))
+    expect_condition(await act(Validated(rig.ports), deployment), TRUE)
+
+
+async def test_a_model_deleted_in_the_middle_of_its_rollout_was_valid(rig: ControlRig) -> None:
+    await rig.provide()
+    await rig.store.create(a_model("m1"))
+    deployment = a_rollout()
+    await act(Validated(rig.ports), deployment)
+    await rig.store.delete(v2.Model, Key("ns", "m1"))
+
+    expect_condition(await look(Validated(rig.ports), deployment), TRUE)
 
 
 def without_target(deployment: v2.Deployment) -> v2.Deployment:
@@ -109,6 +177,7 @@ async def test_validated_takes_no_namespace_for_the_deployments_own(rig: Control
     await rig.provide()
     deployment = a_deployment(desired="m1", candidate="m1", current="m1")
     deployment.status.candidate_revision.namespace = ""
+    await rig.store.create(a_model("m1"))
 
     expect_condition(await act(Validated(rig.ports), deployment), TRUE)
 
@@ -136,15 +205,8 @@ async def test_validated_gives_up_on_a_missing_server_after_the_budget(rig: Cont
     )
 
 
-async def test_validated_goes_on_once_the_server_appears(rig: ControlRig) -> None:
-    deployment = a_deployment()
-    await act(Validated(rig.ports), deployment)
-    await rig.provide()
-
-    expect_condition(await act(Validated(rig.ports), deployment), TRUE)
-
-
 async def test_validated_retries_a_store_that_does_not_answer(rig: ControlRig) -> None:
+    failing_store(rig).fail_next(Unavailable("store away"))
     failing_store(rig).fail_next(Unavailable("store away"))
 
     expect_condition(

@@ -1,5 +1,7 @@
 """Rollback: the previous model is back, the candidate is gone (behaviour 5.11)."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from maserve.base.errors import Denied, Unavailable
@@ -358,6 +360,89 @@ async def test_a_leftover_that_does_not_serve_is_not_taken_for_a_previous_model(
     assert rig.entries() == {}
 
 
+@pytest.fixture
+async def half_cleaned(rig: ControlRig) -> ControlRig:
+    """Have m2 live in c1 and c2, and m1 removed from c1 already."""
+    await rig.provide(clusters=("c1", "c2"))
+    await rig.store.create(a_model("m1"))
+    await rig.list_model("m1", cluster="c2")
+    await rig.serve("m2", cluster="c1")
+    await rig.serve("m2", cluster="c2")
+    return rig
+
+
+@pytest.fixture
+def second(half_cleaned: ControlRig) -> Restored:
+    """Return the step of the cluster in which the previous model is loaded still."""
+    return Restored(half_cleaned.site("c2"), (half_cleaned.site("c1"),))
+
+
+async def test_no_route_goes_back_before_the_previous_model_is_loaded_in_every_cluster(
+    half_cleaned: ControlRig, second: Restored, deployment: v2.Deployment
+) -> None:
+    expect_condition(
+        await act(second, deployment),
+        UNKNOWN,
+        "RestoringPreviousModel",
+        says="loading model m1 in cluster c1",
+    )
+    assert half_cleaned.entries("c1") == {"m2": Phase.SERVING, "m1": Phase.STAGED}
+    expect_condition(
+        await act(second, deployment), UNKNOWN, "RestoringPreviousModel", says="cluster c1: 0/2"
+    )
+    assert await half_cleaned.site("c2").is_routed(M2)
+    half_cleaned.advance(half_cleaned.world.load_s)
+
+    await act(second, deployment)
+
+    expect_condition(await look(second, deployment), TRUE)
+    assert await half_cleaned.site("c2").is_routed(M1)
+
+
+async def cannot_be_reached(rig: ControlRig) -> None:
+    rig.model_config.broken[SERVER, C1] = Unavailable("away")
+
+
+async def cannot_load_it(rig: ControlRig) -> None:
+    rig.world.broken["m1"] = "bad disk"
+    await rig.list_model("m1", Phase.STAGED)
+    await rig.list_model("m1", Phase.STAGED)
+
+
+async def serves_it(rig: ControlRig) -> None:
+    await rig.serve("m1")
+    rig.world.kill(SERVER, C1, 0)
+
+
+@pytest.mark.parametrize("story", [cannot_be_reached, cannot_load_it, serves_it])
+async def test_a_cluster_that_has_nothing_to_load_keeps_no_other_waiting(
+    half_cleaned: ControlRig,
+    second: Restored,
+    deployment: v2.Deployment,
+    story: Callable[[ControlRig], Awaitable[None]],
+) -> None:
+    await story(half_cleaned)
+
+    await act(second, deployment)
+
+    assert await half_cleaned.site("c2").is_routed(M1)
+
+
+async def test_a_cluster_waits_for_the_others_no_longer_than_its_budget(
+    half_cleaned: ControlRig, second: Restored, deployment: v2.Deployment
+) -> None:
+    half_cleaned.world.slow["m1"] = 1e9
+    await act(second, deployment)
+    half_cleaned.advance(BUDGET_S - 1)
+    await act(second, deployment)
+    assert await half_cleaned.site("c2").is_routed(M2)
+    half_cleaned.advance(1)
+
+    await act(second, deployment)
+
+    assert await half_cleaned.site("c2").is_routed(M1)
+
+
 async def test_the_last_step_leaves_the_gateways_rule_to_a_previous_model(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:
@@ -365,6 +450,30 @@ async def test_the_last_step_leaves_the_gateways_rule_to_a_previous_model(
 
     expect_condition(await act(RollbackComplete(served.ports), deployment), TRUE)
     assert await discovery_of(served.ports, deployment).is_there()
+
+
+async def test_the_last_step_mends_the_gateways_rule_of_a_previous_model(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    actor = RollbackComplete(served.ports)
+
+    expect_condition(
+        await act(actor, deployment), UNKNOWN, "DiscoveryRouteNotReady", says="taking up the rule"
+    )
+    expect_condition(await act(actor, deployment), TRUE)
+    assert await discovery_of(served.ports, deployment).is_live()
+
+
+async def test_the_last_step_waits_until_the_gateway_has_taken_the_rule(
+    served: ControlRig, deployment: v2.Deployment
+) -> None:
+    served.routes.hold()
+    actor = RollbackComplete(served.ports)
+    await act(actor, deployment)
+
+    expect_condition(await act(actor, deployment), UNKNOWN, "DiscoveryRouteNotReady")
+    served.routes.acknowledge()
+    expect_condition(await act(actor, deployment), TRUE)
 
 
 async def test_the_last_step_takes_a_first_failure_off_the_gateway(

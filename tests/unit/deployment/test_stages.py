@@ -137,14 +137,26 @@ def test_a_running_stage_changes_nothing(stage: "v2.DeploymentStage") -> None:
     assert deployment == before
 
 
-@pytest.mark.parametrize("stage", [COMPLETE, FAILED, ROLLED_BACK, CLEAN])
-def test_old_conditions_do_not_count_for_the_next_attempt(stage: "v2.DeploymentStage") -> None:
-    assert not settled(stage).status.conditions
-
-
-@pytest.mark.parametrize("stage", [ROLLBACK_FAILED, CLEAN_FAILED])
-def test_what_is_tried_again_keeps_saying_why(stage: "v2.DeploymentStage") -> None:
+@pytest.mark.parametrize("stage", TERMINAL)
+def test_conditions_stay_with_the_stage_that_they_make(stage: "v2.DeploymentStage") -> None:
     assert [c.reason for c in settled(stage).status.conditions] == ["Broken"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "kept"),
+    [
+        pytest.param(COMPLETE, ["Broken"], id="complete"),
+        pytest.param(FAILED, ["Broken"], id="failed"),
+        pytest.param(ROLLED_BACK, ["Broken"], id="rolled-back"),
+        pytest.param(CLEAN, ["Broken"], id="clean"),
+        pytest.param(ROLLBACK_FAILED, [], id="a-rollback-goes-on"),
+        pytest.param(CLEAN_FAILED, [], id="a-cleanup-goes-on"),
+    ],
+)
+def test_a_copy_of_them_outlasts_the_next_pass(
+    stage: "v2.DeploymentStage", kept: list[str]
+) -> None:
+    assert [c.reason for c in settled(stage).status.conditions_snapshot] == kept
 
 
 def test_a_completed_rollout_makes_the_candidate_current() -> None:
@@ -172,6 +184,16 @@ def test_a_failed_rollout_keeps_a_snapshot_of_its_own_conditions() -> None:
     enter_stage(deployment)
 
     assert [c.type for c in deployment.status.conditions_snapshot] == ["Step"]
+
+
+def test_a_rollback_is_kept_beside_the_rollout_that_it_undid() -> None:
+    deployment = a_deployment(candidate="m2", stage=ROLLED_BACK)
+    deployment.status.conditions_snapshot.append(a_condition("Step", FALSE))
+    deployment.status.conditions.append(a_condition("RollbackComplete", TRUE))
+
+    enter_stage(deployment)
+
+    assert [c.type for c in deployment.status.conditions_snapshot] == ["Step", "RollbackComplete"]
 
 
 def test_a_cleaned_deployment_forgets_where_it_was() -> None:

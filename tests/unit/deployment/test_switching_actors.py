@@ -4,12 +4,11 @@ import pytest
 
 from maserve.base.errors import Denied, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
-from maserve.conditions import FALSE, TRUE, UNKNOWN, Timed
+from maserve.conditions import FALSE, TRUE, UNKNOWN
 from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
 from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
 from maserve.deployment.stock.rollout.rollout_complete import LEGACY, RolloutComplete
-from maserve.deployment.stock.rollout.soak import Soak
 from maserve.deployment.stock.rollout.traffic import Traffic
 from maserve.modelconfig import Phase
 from maserve.testing.builders import NAMESPACE, SERVER, a_deployment
@@ -158,7 +157,8 @@ async def test_trouble_long_after_the_switch_has_a_budget_of_its_own(
 async def test_trouble_that_has_passed_does_not_count_for_the_next(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:
-    actor = DiscoveryRouting(served.ports)
+    await served.list_model("m2", Phase.STAGED)
+    actor = Traffic(served.site())
     served.routes.fail_writes = Unavailable("gateway away")
     await act(actor, deployment)
     served.advance(BUDGET_S - 1)
@@ -168,7 +168,7 @@ async def test_trouble_that_has_passed_does_not_count_for_the_next(
     served.routes.fail_reads = Unavailable("gateway away again")
     served.advance(1)
 
-    expect_condition(await act(actor, deployment), UNKNOWN, "DiscoveryRouteNotReady")
+    expect_condition(await act(actor, deployment), UNKNOWN, "TrafficRouteNotReady")
 
 
 async def test_a_route_that_cannot_be_read_is_retried(
@@ -189,25 +189,6 @@ async def test_a_denied_proxy_fails_the_switch_at_once(
     served.backend.fail_reads = Denied("pods/proxy is forbidden")
 
     expect_condition(await act(Traffic(served.site()), deployment), FALSE, "ProxyDenied")
-
-
-async def test_a_soak_lasts_its_period_from_the_first_attempt(
-    served: ControlRig, deployment: v2.Deployment
-) -> None:
-    actor = Soak(served.site(), 90.0)
-
-    expect_condition(await look(actor, deployment), UNKNOWN, "SoakNotStarted")
-    expect_condition(await act(actor, deployment), UNKNOWN, "Soaking", says="0s of 1m30s")
-    served.advance(60)
-    condition = await act(actor, deployment)
-    expect_condition(condition, UNKNOWN, "Soaking", says="cluster c1: 1m of 1m30s")
-    assert actor.due_in_s(deployment, condition) == 30
-    served.advance(30)
-    expect_condition(await act(actor, deployment), TRUE)
-
-
-async def test_a_soak_says_when_it_is_due(served: ControlRig) -> None:
-    assert isinstance(Soak(served.site(), 90.0), Timed)
 
 
 async def test_discovery_adds_the_deployments_rule(
@@ -247,17 +228,6 @@ async def test_discovery_retries_a_gateway_that_does_not_answer(
     expect_condition(await seen(actor, deployment), UNKNOWN, reason, says="gateway away")
 
 
-async def test_discovery_gives_up_after_the_budget(
-    served: ControlRig, deployment: v2.Deployment
-) -> None:
-    served.routes.fail_writes = Unavailable("gateway away")
-    actor = DiscoveryRouting(served.ports)
-    await act(actor, deployment)
-    served.advance(BUDGET_S)
-
-    expect_condition(await act(actor, deployment), FALSE, "DiscoveryRouteTimeout")
-
-
 async def test_model_cleanup_removes_the_previous_model_and_no_other_deployments(
     served: ControlRig, deployment: v2.Deployment
 ) -> None:
@@ -279,19 +249,6 @@ async def test_model_cleanup_has_nothing_to_do_without_a_previous_model(
     deployment = a_deployment(candidate="m1", placed=["c1"])
 
     expect_condition(await act(ModelCleanup(served.site()), deployment), TRUE)
-
-
-async def test_model_cleanup_retries_and_gives_up_after_the_budget(
-    served: ControlRig, deployment: v2.Deployment
-) -> None:
-    served.model_config.fail_writes = Unavailable("config away")
-    actor = ModelCleanup(served.site())
-
-    expect_condition(await act(actor, deployment), UNKNOWN, "RemoveModelFromConfigFailed")
-    served.advance(BUDGET_S)
-    expect_condition(
-        await act(actor, deployment), FALSE, "RemoveModelFromConfigFailed", says="after 15m"
-    )
 
 
 async def test_completion_drops_legacy_annotations(

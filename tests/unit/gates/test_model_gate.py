@@ -7,7 +7,7 @@ import pytest
 from maserve.backends import LoadReport, LoadState, ReplicaLoad
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId, ModelName, ReplicaName
-from maserve.gates import Answer, ModelGate, Verdict, is_acceptable
+from maserve.gates import Answer, ModelGate, Verdict, combined, is_acceptable
 from maserve.modelconfig import Phase
 from maserve.testing.builders import SERVER, a_target
 from maserve.testing.clock import EPOCH
@@ -59,10 +59,14 @@ def test_a_starting_replica_is_not_judged_while_another_serves(
     assert is_acceptable(report, EPOCH, GRACE_S) is acceptable
 
 
-async def judge(rig: ControlRig, *clusters: str, deployment: str = "d") -> Verdict:
+async def judge(
+    rig: ControlRig, *clusters: str, deployment: str = "d", short_s: float | None = None
+) -> Verdict:
+    """Judge; `short_s` is for how long a gate has found a replica to be missing."""
     gate = ModelGate(model_config=rig.model_config, clock=rig.clock, start_grace_s=GRACE_S)
     targets = [a_target(cluster) for cluster in clusters]
-    return await gate.judge(rig.backend, SERVER, targets, deployment)
+    since = None if short_s is None else rig.clock.now() - timedelta(seconds=short_s)
+    return await gate.judge(rig.backend, SERVER, targets, deployment, short_since=since)
 
 
 async def test_a_model_that_is_loaded_everywhere_passes(rig: ControlRig) -> None:
@@ -142,6 +146,55 @@ async def test_every_cluster_that_does_not_answer_is_named(rig: ControlRig) -> N
     verdict = await judge(rig, "c1", "c2")
 
     assert verdict.reason == "cluster c1: away; cluster c2: away"
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(report_of((READY, 900), wanted=2), id="missing"),
+        pytest.param(report_of((READY, 900), (LOADING, None)), id="start-unknown"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("short_s", "answer"),
+    [
+        pytest.param(None, Answer.PASSED, id="seen-for-the-first-time"),
+        pytest.param(GRACE_S - 1, Answer.PASSED, id="within-the-grace"),
+        pytest.param(GRACE_S, Answer.FAILED, id="grace-over"),
+    ],
+)
+async def test_a_replica_that_is_missing_passes_for_the_grace_only(
+    rig: ControlRig, report: LoadReport, short_s: float | None, answer: Answer
+) -> None:
+    await rig.provide()
+    await rig.list_model("m1")
+    rig.backend.reports["m1"] = report
+
+    verdict = await judge(rig, "c1", short_s=short_s)
+
+    assert (verdict.answer, verdict.is_short) == (answer, True)
+
+
+async def test_a_replica_of_known_age_needs_no_record(rig: ControlRig) -> None:
+    await rig.provide()
+    await rig.list_model("m1")
+    rig.backend.reports["m1"] = report_of((READY, 900), (LOADING, 5))
+
+    assert await judge(rig, "c1", short_s=10 * GRACE_S) == Verdict(answer=Answer.PASSED)
+
+
+def test_a_failure_outweighs_what_nobody_could_tell_and_both_outweigh_a_pass() -> None:
+    passed = Verdict(answer=Answer.PASSED, is_short=True)
+    failed = Verdict(answer=Answer.FAILED, reason="ill")
+    unknown = Verdict(answer=Answer.UNKNOWN, reason="away")
+
+    assert combined([]) == Verdict(answer=Answer.PASSED)
+    assert combined([passed, unknown, failed]) == Verdict(
+        answer=Answer.FAILED, reason="ill", is_short=True
+    )
+    assert combined([unknown, passed]) == Verdict(
+        answer=Answer.UNKNOWN, reason="away", is_short=True
+    )
 
 
 async def test_a_judgement_writes_nothing(rig: ControlRig) -> None:

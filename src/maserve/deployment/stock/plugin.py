@@ -15,29 +15,18 @@ from maserve.deployment.keys import (
     stage_name,
 )
 from maserve.deployment.places import (
-    candidate_server,
     describe_candidate,
     is_live,
     is_wanted,
-    other_servers,
 )
 from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestContext
+from maserve.deployment.stock.chain import rollout_steps
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
+from maserve.deployment.stock.health import ask_gate, remember_verdict
 from maserve.deployment.stock.placement import candidate_place
 from maserve.deployment.stock.ports import Actor, Ports
 from maserve.deployment.stock.rollback.restored import Restored, can_restore
 from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
-from maserve.deployment.stock.rollout.assets_prepared import AssetsPrepared
-from maserve.deployment.stock.rollout.canary import Canary
-from maserve.deployment.stock.rollout.discovery_routing import DiscoveryRouting
-from maserve.deployment.stock.rollout.model_cleanup import ModelCleanup
-from maserve.deployment.stock.rollout.placement_prepared import PlacementPrepared
-from maserve.deployment.stock.rollout.previous_server_cleanup import PreviousServerCleanup
-from maserve.deployment.stock.rollout.rolling import Rolling
-from maserve.deployment.stock.rollout.rollout_complete import RolloutComplete
-from maserve.deployment.stock.rollout.soak import Soak
-from maserve.deployment.stock.rollout.traffic import Traffic
-from maserve.deployment.stock.rollout.validated import Validated
 from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.sites import list_placed
 from maserve.deployment.stock.stage import parse_stage
@@ -45,7 +34,6 @@ from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.deployment.stock.strategy import pace_of
 from maserve.gates import Answer
 from maserve.resource.annotations import HEALTH_GATE_REASON, RETRY, ROLLBACK_REASON
-from maserve.resource.metadata import set_annotation
 from maserve.wire import v2
 
 
@@ -56,29 +44,18 @@ class StockPlugin:
         self._ports = ports
 
     async def rollout_plugin(self, deployment: v2.Deployment) -> Conditions:
-        ports = self._ports
-        pace = pace_of(deployment, ports.settings)
-        sites = await list_placed(ports, deployment, candidate_place(deployment))
-        actors: list[Actor] = [Validated(ports), AssetsPrepared(ports), PlacementPrepared(ports)]
-        for site in sites:
-            if pace.canary:
-                actors.append(Canary(site))
-            actors += [Rolling(site), Traffic(site)]
-            if pace.soak_s > 0:
-                actors.append(Soak(site, pace.soak_s))
-        actors.append(DiscoveryRouting(ports))
-        actors += [ModelCleanup(site) for site in sites]
-        if other_servers(deployment, candidate_server(deployment)):
-            actors.append(PreviousServerCleanup(ports))
-        actors.append(RolloutComplete(ports, len(sites)))
-        return ActorList[v2.Deployment](actors)
+        sites = await list_placed(self._ports, deployment, candidate_place(deployment))
+        pace = pace_of(deployment, self._ports.settings)
+        return ActorList[v2.Deployment](rollout_steps(self._ports, deployment, sites, pace))
 
     async def rollback_plugin(self, deployment: v2.Deployment) -> Conditions:
         at_once: list[Actor] = []
         later: list[Actor] = []
-        for site in await list_placed(self._ports, deployment):
+        sites = await list_placed(self._ports, deployment)
+        for site in sites:
             is_ready = await can_restore(site, current(deployment))
-            (at_once if is_ready else later).append(Restored(site))
+            others = tuple(other for other in sites if other is not site)
+            (at_once if is_ready else later).append(Restored(site, others))
         actors = [*at_once, *later]
         return ActorList[v2.Deployment]([*actors, RollbackComplete(self._ports)])
 
@@ -94,24 +71,12 @@ class StockPlugin:
     async def health_check_gate(
         self, observability: ObservabilityContext, deployment: v2.Deployment
     ) -> bool:
-        """Ask the model gate; a failure's reason is kept in an annotation (serving guide).
-
-        It judges where the rollout works. A Deployment that moves has changed nothing yet where it
-        is served: trouble there must not keep it from leaving.
-        """
-        place = candidate_place(deployment)
-        verdict = await self._ports.gate.judge(
-            self._ports.backends.get(place.backend_type),
-            place.server,
-            tuple(site.target for site in await list_placed(self._ports, deployment, place)),
-            deployment.metadata.name,
-        )
+        """Ask the gate; what it says is kept in annotations (serving guide)."""
+        verdict = await ask_gate(self._ports, deployment)
         if verdict.answer is Answer.UNKNOWN:
             observability.logger.debug("health gate cannot be answered", reason=verdict.reason)
-            return True
-        failed = verdict.answer is Answer.FAILED
-        set_annotation(deployment, HEALTH_GATE_REASON, verdict.reason if failed else None)
-        return not failed
+        remember_verdict(deployment, verdict, self._ports.clock.now())
+        return verdict.answer is not Answer.FAILED
 
     async def get_state(
         self, observability: ObservabilityContext, deployment: v2.Deployment

@@ -33,9 +33,17 @@ async def is_served(site: Site, model: ModelName) -> bool:
 async def serve(site: Site, deployment: v2.Deployment, reason: str) -> Serving:
     """Take the next step towards serving the current model; call again until done.
 
-    `reason` names a failed route change. An entry that is missing comes back as staged: nothing is
-    required of a replica before it has it. Only then the Model must still be there. Raises
-    `Trouble`.
+    `reason` names a failed route change. Raises `Trouble`.
+    """
+    loading = await load(site, deployment)
+    return await _switch(site, current(deployment), reason) if loading.done else loading
+
+
+async def load(site: Site, deployment: v2.Deployment) -> Serving:
+    """Take the next step towards having the current model loaded on every replica; no route moves.
+
+    An entry that is missing comes back as staged: nothing is required of a replica before it has
+    it. Only then the Model must still be there. Raises `Trouble`.
     """
     model = current(deployment)
     entry = await site.find_entry(model)
@@ -52,7 +60,7 @@ async def serve(site: Site, deployment: v2.Deployment, reason: str) -> Serving:
         return Serving(done=False, failure=site.describe_failure(model, failed))
     if not is_loaded(report):
         return Serving(done=False, text=site.describe_load(report))
-    return await _switch(site, model, reason)
+    return Serving(done=True)
 
 
 async def _switch(site: Site, model: ModelName, reason: str) -> Serving:

@@ -4,6 +4,9 @@ Trouble that a retry may clear is UNKNOWN until the budget, counted from the ste
 and kept in the condition, is spent; only then FALSE (serving guide, Rollout Configuration;
 behaviour 5.8). A step that was done and is not any more begins a new attempt: what happened before
 it was done is not held against it.
+
+A patient step never fails: what it has still to do is housekeeping for a model that is live
+everywhere, and no trouble with that may take the model down (ADR 0023).
 """
 
 from abc import ABC, abstractmethod
@@ -11,10 +14,12 @@ from dataclasses import replace
 
 from maserve.base.durations import render_duration
 from maserve.conditions import (
+    FALSE,
     TRUE,
     UNKNOWN,
     Progress,
     false_condition,
+    find_condition,
     read_progress,
     true_condition,
     unknown_condition,
@@ -33,6 +38,9 @@ class Step(ABC):
 
     timeout_reason = "Timeout"
 
+    patient = False
+    """Whether it is tried for ever: neither a budget nor trouble that no retry clears fails it."""
+
     def __init__(self, type_: str, ports: Ports) -> None:
         self._type = type_
         self.ports = ports
@@ -46,6 +54,8 @@ class Step(ABC):
         try:
             condition = await self.look(resource, previous)
         except Trouble as trouble:
+            if self.patient and read_progress(previous).done:
+                return self.done(previous)  # nobody can tell now, and nothing may come of it
             condition = self.waiting(previous, trouble.text, trouble.reason)
         if was_done and condition.status != TRUE and self.budget_s is not None:
             _stop_clock(condition)
@@ -56,10 +66,18 @@ class Step(ABC):
         try:
             condition = await self.act(resource, previous)
         except Trouble as trouble:
+            if self.patient:
+                return self._tried_again(resource, previous, trouble.text, trouble.reason)
             if trouble.permanent:
                 return self.failed(previous, trouble.text, trouble.reason)
             condition = self.waiting(previous, trouble.text, trouble.reason)
+        if self.patient and condition.status == FALSE:
+            return self._tried_again(resource, condition, condition.message, condition.reason)
         return self._or_timed_out(condition)
+
+    def be_patient(self) -> None:
+        """Make it a step that never fails."""
+        self.patient, self.budget_s = True, None
 
     def due_in_s(self, _resource: v2.Deployment, condition: api.Condition) -> float | None:
         """Return the seconds until the budget ends."""
@@ -95,6 +113,16 @@ class Step(ABC):
         """Return the seconds since the step's first attempt, 0 before it."""
         started = read_progress(condition).started_at
         return max(0.0, self.ports.now_s() - started) if started else 0.0
+
+    def _tried_again(
+        self, resource: v2.Deployment, previous: api.Condition, text: str, reason: str
+    ) -> api.Condition:
+        """Say in condition and event what does not work; in an event once, when it begins."""
+        known = find_condition(resource.status.conditions, self.type)
+        if known is None or known.reason != reason:
+            told = f"{self.type}: {reason}: {text}; the model is live, this is tried again"
+            self.ports.recorder.warning(resource, "HousekeepingDelayed", told)
+        return self.waiting(previous, text, reason)
 
     def _start_clock(self, condition: api.Condition) -> Progress:
         progress = read_progress(condition)

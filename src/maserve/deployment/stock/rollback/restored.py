@@ -3,11 +3,14 @@
 The cluster serves the previous model and the candidate is gone from it.
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 from maserve.backends import is_loaded
 from maserve.base.keys import ModelName
 from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate, current
-from maserve.deployment.stock.serve import is_served, serve
+from maserve.deployment.stock.serve import is_served, load, serve
 from maserve.deployment.stock.site import Site, Trouble
 from maserve.deployment.stock.step import Step
 from maserve.modelconfig import Phase
@@ -25,14 +28,19 @@ class Restored(Step):
     Without a previous model the route is removed instead (serving guide, Health Gates and
     Rollback). A previous model that a lost status no longer names is recognized by its entry and
     recorded again, so that it is not taken away.
+
+    No route goes back before the previous model is loaded in `others` too, as far as they can
+    (ADR 0023): where it is gone already, it comes back in all clusters at the same time.
     """
 
     timeout_reason = "RollbackTimeout"
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, others: Sequence[Site] = ()) -> None:
         super().__init__(names.condition(TYPE, site.cluster), site.ports)
         self._site = site
-        self.budget_s = site.ports.settings.rollback_model_load_timeout_s
+        self._others = others
+        self._patience_s = site.ports.settings.rollback_model_load_timeout_s
+        self.budget_s = self._patience_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         back = current(resource)
@@ -94,12 +102,33 @@ class Restored(Step):
         self, resource: v2.Deployment, previous: api.Condition
     ) -> api.Condition | None:
         """Bring the previous model back; return the condition while that is not done."""
-        serving = await serve(self._site, resource, "TrafficRouteRestoreFailed")
+        held = await self._load_elsewhere(resource, previous)
+        if held:
+            serving = await load(self._site, resource)
+        else:
+            serving = await serve(self._site, resource, "TrafficRouteRestoreFailed")
         if serving.failure:
             return self.failed(previous, serving.failure, "PreviousModelLoadFailed")
-        if not serving.done:
-            return self.waiting(previous, serving.text, "RestoringPreviousModel")
+        if held or not serving.done:
+            return self.waiting(previous, serving.text or held, "RestoringPreviousModel")
         return None
+
+    async def _load_elsewhere(self, resource: v2.Deployment, previous: api.Condition) -> str:
+        """Have the previous model loaded in the other clusters; say what is waited for there.
+
+        Nothing where the route has gone back here already, and when the budget is spent. A cluster
+        that serves it, that is away, or that cannot load it is not waited for.
+        """
+        back = current(resource)
+        if await is_served(self._site, back) or self.elapsed_s(previous) >= self._patience_s:
+            return ""
+        awaited: list[str] = []
+        for other in self._others:
+            with suppress(Trouble):
+                if not await is_served(other, back):
+                    loading = await load(other, resource)
+                    awaited.append(loading.text)
+        return "; ".join(text for text in awaited if text)
 
 
 async def can_restore(site: Site, back: ModelName) -> bool:

@@ -6,14 +6,14 @@ from maserve.deployment.stock.discovery import discovery_of
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.sites import list_sites
 from maserve.deployment.stock.step import Step
-from maserve.deployment.stock.withdrawal import find_remnant, withdraw
+from maserve.deployment.stock.withdrawal import Remnant, find_remnant, withdraw
 from maserve.wire import api, v2
 
 TYPE = "RollbackComplete"
 
 
 class RollbackComplete(Step):
-    """With a previous model the rule stays; without one the Deployment leaves the gateway.
+    """With a previous model the rule is there and live; without one the Deployment leaves.
 
     It also stays while any cluster has traffic: then something is served that the status forgot.
     What a move has made on another server goes last: until then both paths answer (ADR 0016).
@@ -26,29 +26,42 @@ class RollbackComplete(Step):
         self.budget_s = ports.settings.rollback_model_load_timeout_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        if not await self._fits(resource):
-            text = "the gateway still has the rule of the model that failed"
-            return self.waiting(previous, text, "DiscoveryRouteStillPresent")
+        problem = await self._find_misfit(resource)
+        if problem is not None:
+            return self.waiting(previous, problem.text, problem.reason)
         remnant = await find_remnant(self.ports, resource, _others(resource))
         if remnant is not None:
             return self.waiting(previous, remnant.text, remnant.reason)
         return self.done(previous)
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        if not await self._fits(resource):
-            await discovery_of(self.ports, resource).remove()
-            return self.waiting(previous, "the rule is removed", "DiscoveryRouteStillPresent")
-        failures = await withdraw(self.ports, resource, _others(resource))
-        if failures:
-            return self.waiting(previous, "; ".join(failures), "CleanupRetrying")
-        return self.waiting(previous, "removed, being looked at once more", "CleanupVerifying")
+        if await self._find_misfit(resource) is None:
+            failures = await withdraw(self.ports, resource, _others(resource))
+            if failures:
+                return self.waiting(previous, "; ".join(failures), "CleanupRetrying")
+            return self.waiting(previous, "removed, being looked at once more", "CleanupVerifying")
+        rule = discovery_of(self.ports, resource)
+        if current(resource):
+            await rule.add()
+            text = "the gateway is taking up the rule"
+            return self.waiting(previous, text, "DiscoveryRouteNotReady")
+        await rule.remove()
+        return self.waiting(previous, "the rule is removed", "DiscoveryRouteStillPresent")
 
-    async def _fits(self, resource: v2.Deployment) -> bool:
-        """Tell whether the gateway leads to what is served, and to nothing when nothing is."""
-        if current(resource) or not await discovery_of(self.ports, resource).is_there():
-            return True
-        sites = await list_sites(self.ports, resource, server_name(resource))
-        return any([await site.has_rule() for site in sites])
+    async def _find_misfit(self, resource: v2.Deployment) -> Remnant | None:
+        """Return how the gateway does not lead to just what is served; None when it does."""
+        rule = discovery_of(self.ports, resource)
+        if back := current(resource):
+            text = f"the gateway does not lead to {back}"
+            misfit = Remnant(reason="DiscoveryRouteNotReady", text=text)
+            return None if await rule.is_live() else misfit
+        if not await rule.is_there():
+            return None
+        for site in await list_sites(self.ports, resource, server_name(resource)):
+            if await site.has_rule():
+                return None
+        text = "the gateway still has the rule of the model that failed"
+        return Remnant(reason="DiscoveryRouteStillPresent", text=text)
 
 
 def _others(deployment: v2.Deployment) -> tuple[str, ...]:

@@ -10,11 +10,10 @@ from maserve.wire import api, v2
 class DiscoveryRouting(Step):
     """Adds the rule after every cluster serves the model, so that the first request finds it."""
 
-    timeout_reason = "DiscoveryRouteTimeout"
+    patient = True
 
     def __init__(self, ports: Ports) -> None:
         super().__init__("DiscoveryRoutingConfigured", ports)
-        self.budget_s = ports.settings.model_load_timeout_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         server = candidate_server(resource)

@@ -15,12 +15,11 @@ class ModelCleanup(Step):
     model-sync lets the data plane go before it unloads, so requests in flight are answered.
     """
 
-    timeout_reason = "RemoveModelFromConfigFailed"
+    patient = True
 
     def __init__(self, site: Site) -> None:
         super().__init__(names.condition(TYPE, site.cluster), site.ports)
         self._site = site
-        self.budget_s = site.ports.settings.model_load_timeout_s
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         old = await self._site.old_models(candidate(resource))

@@ -5,6 +5,7 @@ from maserve.base.keys import ModelName
 from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate
 from maserve.deployment.stock.site import Site
+from maserve.deployment.stock.source import resolve_source
 from maserve.deployment.stock.step import Step
 from maserve.modelconfig import Phase
 from maserve.resource import names
@@ -52,8 +53,7 @@ class Traffic(Step):
         model = candidate(resource)
         entry = await self._site.find_entry(model)
         if entry is None:
-            text = f"the entry of model {model} is gone from cluster {self._site.cluster}"
-            return self.failed(previous, text, "ModelEntryMissing")
+            return await self._miss(resource, previous)
         if entry.phase != Phase.SERVING:
             await self._site.promote(entry)
         report = await self._site.load(model)
@@ -70,3 +70,12 @@ class Traffic(Step):
         await self._site.route_to(model, "TrafficRouteUpsertFailed")
         text = f"traffic of cluster {self._site.cluster} is switching to model {model}"
         return self.waiting(previous, text, "TrafficRouteNotReady")
+
+    async def _miss(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        """Fail for an entry that somebody has removed; of a model that is live make it again."""
+        model = candidate(resource)
+        if self.patient:
+            path = await resolve_source(self.ports, resource, resource.status.candidate_revision)
+            await self._site.put_entry(model, path, Phase.STAGED)
+        text = f"the entry of model {model} is gone from cluster {self._site.cluster}"
+        return self.failed(previous, text, "ModelEntryMissing")

@@ -1,20 +1,23 @@
-"""`Validated`: the Deployment names a model and an inference server that exists."""
+"""`Validated`: the Deployment names a model that can be served and an inference server."""
 
 from maserve.base.errors import Error
 from maserve.base.keys import Key
+from maserve.conditions import read_progress
 from maserve.deployment.keys import desired
 from maserve.deployment.places import candidate_server, is_moving
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.site import Trouble
-from maserve.deployment.stock.source import model_key
+from maserve.deployment.stock.source import model_key, resolve_source
 from maserve.deployment.stock.step import Step
 from maserve.wire import api, v2
 
 
 class Validated(Step):
-    """Missing names fail at once.
+    """Missing names and a model that is missing, or cannot be served, fail at once.
 
-    A server that is not there yet is waited for within the budget.
+    A server that is not there yet is waited for within the budget. The model is looked at after it,
+    so that both may be applied in any order, and once: what was rolled out goes on without it.
+    Whether its files are there is for `AssetsPrepared`.
     """
 
     timeout_reason = "InferenceServerNotFound"
@@ -37,13 +40,16 @@ class Validated(Step):
         if namesake := _describe_namesake(resource):
             return self.failed(previous, namesake, "ModelNameTaken")
         key = Key(resource.metadata.namespace, candidate_server(resource))
-        if await self._is_there(key):
+        if not await self._is_there(key):
+            text = f"spec.inference_server: InferenceServer {key} not found; create it"
+            return self.waiting(previous, text, "InferenceServerNotFound")
+        if read_progress(previous).done:
             return self.done(previous)
-        text = f"spec.inference_server: InferenceServer {key} not found; create it"
-        return self.waiting(previous, text, "InferenceServerNotFound")
+        await resolve_source(self.ports, resource, resource.status.candidate_revision)
+        return self.latch(previous)
 
-    async def act(self, _resource: v2.Deployment, previous: api.Condition) -> api.Condition:
-        return previous
+    async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        return await self.look(resource, previous)
 
     async def _is_there(self, key: Key) -> bool:
         try:
