@@ -127,7 +127,8 @@ async def test_a_failed_first_rollout_leaves_nothing(ready: ControlRig) -> None:
 
     deployment = await ready.deployment()
     assert (deployment.status.stage, current(deployment)) == (ROLLED_BACK, "")
-    assert deployment.status.state == v2.DEPLOYMENT_STATE_INITIALIZING
+    assert deployment.status.state == v2.DEPLOYMENT_STATE_UNHEALTHY
+    assert deployment.status.message.endswith("; Unhealthy: no model is live")
     assert ready.entries("c1") == ready.entries("c2") == {}
     assert not await ready.site("c1").has_rule()
 

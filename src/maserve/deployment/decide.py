@@ -18,6 +18,7 @@ from maserve.deployment.keys import (
     is_terminal,
     same_revision,
 )
+from maserve.deployment.notes import without_note
 from maserve.resource.annotations import (
     FINISHED_FOR,
     HEALTH_GATE_REASON,
@@ -167,7 +168,8 @@ def _alert_message(deployment: v2.Deployment) -> str:
 def _failed_message(deployment: v2.Deployment) -> str:
     back = current(deployment)
     where = f"rolling back to {back}" if back else "no previous revision, removing it"
-    cause = f" ({deployment.status.message})" if deployment.status.message else ""
+    said = without_note(deployment.status.message)
+    cause = f" ({said})" if said else ""
     return f"rollout of {candidate(deployment)} failed{cause}; {where}"
 
 

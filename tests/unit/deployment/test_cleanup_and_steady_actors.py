@@ -204,13 +204,18 @@ async def test_steady_state_is_true_and_writes_nothing_while_all_is_well(
     assert live.writes == before
 
 
-@pytest.mark.parametrize(
-    "current", [pytest.param("", id="nothing-to-keep"), pytest.param("m1", id="server-gone")]
-)
-async def test_steady_state_has_nothing_to_keep(rig: ControlRig, current: str) -> None:
-    deployment = a_deployment(candidate="m1", current=current, stage=COMPLETE)
+async def test_steady_state_without_a_model_has_nothing_to_keep(rig: ControlRig) -> None:
+    deployment = a_deployment(candidate="m1", stage=COMPLETE)
 
     expect_condition(await act(StateSteady(rig.ports), deployment), TRUE)
+
+
+async def test_steady_state_says_that_the_server_is_gone(rig: ControlRig) -> None:
+    deployment = a_deployment(candidate="m1", current="m1", stage=COMPLETE, placed=["c1"])
+
+    expect_condition(
+        await act(StateSteady(rig.ports), deployment), UNKNOWN, "NotServing", says="is gone"
+    )
 
 
 async def delete_server(rig: ControlRig) -> None:

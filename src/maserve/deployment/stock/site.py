@@ -3,11 +3,11 @@
 What is configured, loaded and routed there, and how to change it.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from maserve.backends import Backend, LoadReport, ReplicaLoad, summary
+from maserve.backends import Backend, LoadReport, ReplicaLoad, ReplicaStatus, summary
 from maserve.base.errors import Denied, Error, NotFound, Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.deployment.keys import server_name
@@ -96,6 +96,11 @@ class Site:
         asking = self._backend().get_model_status(self.server, self.target, model)
         return await _or_trouble(asking, "ModelStatusCheckFailed")
 
+    async def replicas(self, server: v2.InferenceServer) -> tuple[ReplicaStatus, ...]:
+        """Return the replicas of this cluster; none where the backend does not tell of them."""
+        asking = self._backend().get_server_status(server, self.target)
+        return (await _or_trouble(asking, "StatusCheckFailed")).replicas
+
     def describe_load(self, report: LoadReport) -> str:
         """Say how far the model is on the replicas."""
         return f"model {report.model} in cluster {self.cluster}: {summary(report)}"
@@ -109,6 +114,19 @@ class Site:
         """Tell whether the data plane has acknowledged that traffic goes to the model."""
         route, rule = self._route(), self._rule(model)
         return await _or_trouble(self._is_live_with(route, rule), "TrafficRouteStatusCheckFailed")
+
+    async def find_routed(self, models: Sequence[ModelName]) -> ModelName | None:
+        """Return the one of `models` that traffic goes to, None when it goes to none of them.
+
+        Raises `Trouble` while the data plane has not acknowledged the routes as they are stored.
+        """
+        listing = self.ports.routes.list_rules(self.target, self._route())
+        rules = await _or_trouble(listing, "TrafficRouteStatusCheckFailed")
+        found = next((model for model in models if self._rule(model) in rules), None)
+        if found is not None and not await self.is_routed(found):
+            text = f"cluster {self.cluster} has not taken up its routes yet"
+            raise Trouble("TrafficRouteNotReady", text)
+        return found
 
     async def find_answering_model(self) -> str | None:
         """Return the model that answers here, asked from outside; None when that cannot be told."""
