@@ -147,7 +147,8 @@ def test_a_server_that_never_serves_is_named_when_the_budget_is_spent() -> None:
 
     assert message(sim) == (
         "rollout of m1 failed (PlacementPrepared: NoClusterServing: waiting for clusters to "
-        "serve: c1, c2 (still failing after 1m)); no previous revision, removing it; "
+        "serve: c1, c2 (InferenceServer ns/is: BackendProvision: provisioning cluster c1: 0/2 "
+        "replicas ready) (still failing after 1m)); no previous revision, removing it; "
         f"{AGAIN % 'm1'}; {NOT_LIVE}"
     )
 

@@ -13,6 +13,7 @@ from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.deployment.keys import server_name
 from maserve.deployment.stock.placement import backend_type
 from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.server import explain_server
 from maserve.modelconfig import Entry, Phase, find_entry, promoted
 from maserve.resource import names
 from maserve.routing import MatchType, RewriteType, RouteId, Rule
@@ -167,8 +168,13 @@ class Site:
         await _or_trouble(adding, reason)
 
     async def _list_entries(self) -> tuple[Entry, ...]:
-        reading = self.ports.model_config.get_models_from_config(self.server, self.target)
-        return await _or_trouble(reading, "ModelConfigReadFailed")
+        try:
+            return await self.ports.model_config.get_models_from_config(self.server, self.target)
+        except NotFound as error:  # the server makes it, or has taken it away: it knows why
+            text = await explain_server(self.ports, self.server)
+            raise Trouble("InferenceServerNotReady", text) from error
+        except Error as error:
+            raise _trouble_of(error, "ModelConfigReadFailed") from error
 
     def _backend(self) -> Backend:
         """Find the backend only where it is needed: without one a cleanup still works."""
@@ -221,10 +227,14 @@ def _find_namesake(listed: tuple[Entry, ...], entry: Entry) -> Entry | None:
 async def _or_trouble(work: Awaitable[_T], reason: str) -> _T:
     try:
         return await work
-    except Denied as error:
-        raise Trouble("ProxyDenied", str(error), permanent=True) from error
     except Error as error:
-        raise Trouble(reason, str(error)) from error
+        raise _trouble_of(error, reason) from error
+
+
+def _trouble_of(error: Error, reason: str) -> Trouble:
+    if isinstance(error, Denied):
+        return Trouble("ProxyDenied", str(error), permanent=True)
+    return Trouble(reason, str(error))
 
 
 async def _absent_is_fine(work: Awaitable[None]) -> None:
