@@ -22,13 +22,15 @@ KILL_REASON = "killed due to workflow termination"
 class Progress:
     """What a step must remember across passes and restarts (unix seconds, 0 = not yet).
 
-    `replica` is the chosen canary replica. Kept in the condition's metadata (behaviour 5.8).
+    `replica` is the chosen canary replica, `source` the storage path a rollout works with. Kept in
+    the condition's metadata (behaviour 5.8).
     """
 
     started_at: float = 0.0
     completed_at: float = 0.0
     done: bool = False
     replica: str = ""
+    source: str = ""
 
 
 def true_condition(previous: api.Condition, now_s: float) -> api.Condition:
@@ -85,6 +87,7 @@ def write_progress(condition: api.Condition, progress: Progress) -> None:
         "done": progress.done,
         "completedAt": progress.completed_at,
         "replica": progress.replica,
+        "source": progress.source,
     }
     text = json.dumps({name: value for name, value in row.items() if value}, sort_keys=True)
     condition.metadata.Pack(wkt.StringValue(value=text))
@@ -127,6 +130,7 @@ def _parse_progress(text: str) -> Progress:
             completed_at=float(row.get("completedAt", 0)),
             done=bool(row.get("done", False)),
             replica=str(row.get("replica", "")),
+            source=str(row.get("source", "")),
         )
     except (ValueError, TypeError, AttributeError):
         return Progress()

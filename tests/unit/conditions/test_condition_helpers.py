@@ -30,6 +30,7 @@ PROGRESS = st.builds(
     completed_at=SECONDS,
     done=st.booleans(),
     replica=st.text(max_size=20),
+    source=st.text(max_size=20),
 )
 
 

@@ -406,11 +406,23 @@ async def test_a_repair_of_a_model_that_is_listed_needs_no_resource(
     assert await live.site().is_routed(M1)
 
 
-async def test_a_repair_of_a_model_that_is_gone_says_so(
+async def test_a_repair_needs_no_resource_while_another_cluster_tells_the_path(
     live: ControlRig, deployment: v2.Deployment
 ) -> None:
     await live.store.delete(v2.Model, Key("ns", "m1"))
     await live.site().remove_entry(M1, "Seed")
+
+    await acts(StateSteady(live.ports), deployment, live)
+
+    assert live.entries("c1") == live.entries("c2") == {"m1": Phase.SERVING}
+
+
+async def test_a_repair_of_a_model_that_is_gone_says_so(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
+    await live.store.delete(v2.Model, Key("ns", "m1"))
+    await live.site("c1").remove_entry(M1, "Seed")
+    await live.site("c2").remove_entry(M1, "Seed")
 
     expect_condition(await act(StateSteady(live.ports), deployment), FALSE, "ModelNotFound")
 

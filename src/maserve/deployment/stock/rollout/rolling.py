@@ -4,7 +4,7 @@ from maserve.backends import find_failed, is_loaded
 from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate
 from maserve.deployment.stock.site import Site
-from maserve.deployment.stock.source import resolve_source
+from maserve.deployment.stock.source import rollout_source
 from maserve.deployment.stock.step import Step
 from maserve.modelconfig import Phase
 from maserve.resource import names
@@ -42,7 +42,7 @@ class Rolling(Step):
         model = candidate(resource)
         entry = await self._site.find_entry(model)
         if entry is None or entry.phase not in _EVERYWHERE:
-            path = await resolve_source(self.ports, resource, resource.status.candidate_revision)
+            path = await rollout_source(self.ports, resource)
             await self._site.put_entry(model, path, Phase.STAGED)
             text = f"model {model} loads on every replica of cluster {self._site.cluster}"
             return self.waiting(previous, text, "ModelLoading")
