@@ -16,10 +16,12 @@ from maserve.cmd.carried_over import CONTROLLER_MANAGER, ELSEWHERE, INFERENCE_SE
 from maserve.cmd.main import build_program
 from maserve.cmd.settings import parse_settings
 from maserve.deployment.keys import FINALIZER
+from maserve.deployment.notes import Note
 from maserve.inferenceserver import FINALIZER as SERVER_FINALIZER
 from maserve.inferenceserver import KNOWN_CLUSTERS
 from maserve.inferenceserver.maker import MADE_BY
 from maserve.resource import annotations
+from maserve.wire import v2
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -156,6 +158,29 @@ def test_every_annotation_and_finalizer_is_in_the_reference() -> None:
     text = read("docs/reference/annotations.md")
     wanted = spelled | {FINALIZER, SERVER_FINALIZER, KNOWN_CLUSTERS, MADE_BY}
     assert {value for value in wanted if value not in text} == set()
+
+
+@pytest.mark.parametrize(
+    ("heading", "enum"),
+    [
+        ("State of a Deployment", v2.DeploymentState),
+        ("Stage of a Deployment", v2.DeploymentStage),
+        ("State of an InferenceServer", v2.InferenceServerState),
+    ],
+)
+def test_the_table_of_states_has_every_value_of_the_contract(heading: str, enum: Any) -> None:
+    page = read("docs/guide/concepts.md")
+    section = page.split(f"### {heading}\n")[1].split("\n#")[0]
+    first = enum.Name(0).removesuffix("INVALID")
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(
+        value.name.removeprefix(first) for value in enum.DESCRIPTOR.values
+    )
+
+
+def test_the_table_of_states_has_every_word_that_a_message_ends_with() -> None:
+    page = read("docs/guide/concepts.md")
+    assert [note for note in Note if f"`{note}: " not in page] == []
 
 
 def anchors(page: Path) -> set[str]:

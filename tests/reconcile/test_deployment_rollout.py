@@ -4,12 +4,15 @@ import pytest
 
 from maserve.base.errors import Conflict, Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
+from maserve.cli.goals import parse_goal
+from maserve.cli.reach import dead_end, is_met
 from maserve.deployment import FINALIZER
 from maserve.deployment.keys import (
     candidate,
     current,
 )
 from maserve.modelconfig import Phase
+from maserve.resource import get_kind
 from maserve.resource.annotations import (
     HEALTH_GATE_REASON,
     RETRY,
@@ -127,7 +130,8 @@ async def test_a_failed_first_rollout_leaves_nothing(ready: ControlRig) -> None:
 
     deployment = await ready.deployment()
     assert (deployment.status.stage, current(deployment)) == (ROLLED_BACK, "")
-    assert deployment.status.state == v2.DEPLOYMENT_STATE_INITIALIZING
+    assert deployment.status.state == v2.DEPLOYMENT_STATE_UNHEALTHY
+    assert deployment.status.message.endswith("; Unhealthy: no model is live")
     assert ready.entries("c1") == ready.entries("c2") == {}
     assert not await ready.site("c1").has_rule()
 
@@ -247,6 +251,25 @@ async def test_going_back_mid_rollout_never_touches_the_live_model(live: Control
     deployment = await expect_live(live, "m1", ROLLED_BACK)
     assert candidate(deployment) == "m1"
     assert [call for call in live.model_config.calls if "m1" in call] == before
+
+
+async def test_applying_the_old_manifest_ends_as_a_wait_for_the_rollout_wants_it(
+    live: ControlRig,
+) -> None:
+    live.world.slow["m2"] = 30.0
+    goal = parse_goal("stage=ROLLOUT_COMPLETE", get_kind("deployment"))
+    await wish(live, "m2")
+    await live.settle_deployment()
+    await wish(live, "m1")
+    told = []
+    for _ in range(20):
+        await live.pass_deployment()
+        told.append(dead_end(goal, await live.deployment()))
+
+    reverted = await live.deployment()
+    assert reverted.status.stage == ROLLED_BACK
+    assert is_met(goal, reverted)
+    assert set(told) == {""}
 
 
 async def test_a_retry_tries_the_same_model_again(live: ControlRig) -> None:

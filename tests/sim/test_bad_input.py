@@ -29,6 +29,7 @@ from maserve.wire import api, v2
 BUDGET_S = 60.0
 BUDGETS = RolloutSettings(model_load_timeout_s=BUDGET_S, rollback_model_load_timeout_s=BUDGET_S / 2)
 AGAIN = f"to try %s again, change the annotation {RETRY}"
+NOT_LIVE = "Unhealthy: no model is live"
 UNDONE = v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
 NEVER_S = 1e6
 
@@ -133,7 +134,7 @@ def test_a_server_that_never_comes_fails_the_rollout_when_the_budget_is_spent() 
     assert message(sim) == (
         "rollout of m1 failed (Validated: InferenceServerNotFound: spec.inference_server: "
         "InferenceServer ns/is not found; create it (still failing after 1m)); "
-        f"no previous revision, removing it; {AGAIN % 'm1'}"
+        f"no previous revision, removing it; {AGAIN % 'm1'}; {NOT_LIVE}"
     )
 
 
@@ -146,8 +147,9 @@ def test_a_server_that_never_serves_is_named_when_the_budget_is_spent() -> None:
 
     assert message(sim) == (
         "rollout of m1 failed (PlacementPrepared: NoClusterServing: waiting for clusters to "
-        "serve: c1, c2 (still failing after 1m)); no previous revision, removing it; "
-        f"{AGAIN % 'm1'}"
+        "serve: c1, c2 (InferenceServer ns/is: BackendProvision: provisioning cluster c1: 0/2 "
+        "replicas ready) (still failing after 1m)); no previous revision, removing it; "
+        f"{AGAIN % 'm1'}; {NOT_LIVE}"
     )
 
 
@@ -254,7 +256,8 @@ def test_a_bad_first_model_is_said_and_leaves_nothing(bad: Act, said: str) -> No
     sim = simulated(a_server, rest, bad, m2_is_first, undone)
 
     assert message(sim) == (
-        f"rollout of m2 failed ({said}); no previous revision, removing it; {AGAIN % 'm2'}"
+        f"rollout of m2 failed ({said}); no previous revision, removing it; {AGAIN % 'm2'}; "
+        f"{NOT_LIVE}"
     )
     assert the_deployment(sim).status.current_revision.name == ""
     assert world_of(sim) == before

@@ -7,6 +7,9 @@ import pytest
 
 from maserve.base.errors import Conflict, Error, Unavailable
 from maserve.base.keys import ClusterId
+from maserve.cli.goals import parse_goal
+from maserve.cli.reach import dead_end, is_met
+from maserve.resource import get_kind
 from maserve.testing.invariants import Violation, check, routed_but_not_loaded
 from maserve.testing.simulation import Simulation
 from maserve.testing.stories import (
@@ -59,7 +62,7 @@ def test_going_back_to_the_current_model_at_any_write_never_takes_it_away() -> N
         await want(sim, "m1")
 
     for at in _every_write():
-        sim = run_virtually(_meanwhile(at, back, _settle))
+        sim = run_virtually(_meanwhile(at, back, _until_the_wait_for_m1_ends))
         (deployment,) = sim.deployments()
         assert deployment.status.current_revision.name == "m1", at
 
@@ -163,6 +166,19 @@ def _every_write(story: Story = second_rollout) -> range:
         return (await tell(sim, story, safe_tap(sim))).count
 
     return range(1, run_virtually(count()) + 1)
+
+
+async def _until_the_wait_for_m1_ends(sim: Simulation) -> None:
+    """Return when `maserve wait --for=stage=ROLLOUT_COMPLETE` would, which must not give up."""
+    goal = parse_goal("stage=ROLLOUT_COMPLETE", get_kind("deployment"))
+
+    def is_over(deployment: v2.Deployment | None) -> bool:
+        if deployment is None or deployment.spec.desired_revision.name != "m1":
+            return False
+        assert dead_end(goal, deployment) == ""
+        return is_met(goal, deployment)
+
+    await sim.until(v2.Deployment, DEPLOYMENT, is_over)
 
 
 async def _settle(sim: Simulation) -> None:

@@ -69,7 +69,7 @@ def why(resource: Resource) -> str:
         parts.append("is being deleted")
     if isinstance(resource, v2.Deployment) and resource.status.message:
         parts.append(resource.status.message)
-    if held is not None:
+    if held is not None and not (held.message and held.message in " ".join(parts)):
         parts.append(told(held))
     if not parts and isinstance(resource, v2.Deployment):
         return _why_idle(resource)

@@ -43,7 +43,9 @@ def is_met(goal: Goal, resource: Resource) -> bool:
             return _has_condition(goal, resource)
         case Aspect.STAGE | Aspect.STATE:
             is_there = status_value(resource, goal.aspect) == goal.value
-            return is_there and (_is_of_cleanup(goal) or is_fresh(resource))
+            if is_there:
+                return _is_of_cleanup(goal) or is_fresh(resource)
+            return _is_of_rollout_end(goal) and _is_taken_back(resource) and _is_healthy(resource)
 
 
 def is_fresh(resource: Resource) -> bool:
@@ -75,10 +77,7 @@ def dead_end(goal: Goal, resource: Resource) -> str:
 def _dead_end_of_deployment(goal: Goal, deployment: v2.Deployment) -> str:
     stage = status_value(deployment, "stage")
     if _is_over(goal, deployment):
-        reason = why(deployment) or "nothing more is going to happen"
-        is_live = deployment.spec.desired_revision == deployment.status.current_revision
-        next_step = "; wait for state=HEALTHY" if is_live and stage == "ROLLBACK_COMPLETE" else ""
-        return f"stage is {stage}: {reason}{next_step}"
+        return f"stage is {stage}: {why(deployment) or 'nothing more is going to happen'}"
     if not stage and not deployment.spec.desired_revision.name:
         return why(deployment)
     types = [each.type for each in conditions_of(deployment)]
@@ -95,6 +94,8 @@ def _has_condition(goal: Goal, resource: Resource) -> bool:
     named = _find_named(goal, conditions_of(resource)) or _find_kept(goal, resource)
     if any(condition_status(each) == goal.value for each in named):
         return True
+    if _is_of_rollout_end(goal) and _is_taken_back(resource):
+        return _is_healthy(resource)
     stage = _LAST_CONDITIONS.get(goal.name.lower())
     is_last = isinstance(resource, v2.Deployment) and goal.value == "TRUE" and not named
     return is_last and stage == status_value(resource, "stage") and is_fresh(resource)
@@ -142,13 +143,35 @@ def _is_over(goal: Goal, deployment: v2.Deployment) -> bool:
     if goal.aspect is Aspect.STATE:
         # Once rolled back, the model that is still there may become healthy again by itself.
         return stage in _FINAL and not deployment.status.current_revision.name
-    if _is_of_cleanup(goal):
+    if _is_of_cleanup(goal) or (_is_of_rollout_end(goal) and _is_taken_back(deployment)):
         return False
     return stage in _FINAL or (stage == "ROLLOUT_FAILED" and not _is_of_rollback(goal))
 
 
 def _is_of_cleanup(goal: Goal) -> bool:
     return goal.aspect is Aspect.STAGE and goal.value.startswith("CLEAN_UP")
+
+
+def _is_of_rollout_end(goal: Goal) -> bool:
+    is_stage = goal.aspect is Aspect.STAGE and goal.value == "ROLLOUT_COMPLETE"
+    return is_stage or (goal.name.lower() == "rolloutcomplete" and goal.value == "TRUE")
+
+
+def _is_taken_back(resource: Resource) -> bool:
+    """Tell whether another model was undone and the one that is live is what is wanted.
+
+    The stage is ROLLBACK_COMPLETE then, as the guide has it, and there is nothing to roll out: for
+    whoever waits for the end of a rollout the wish is fulfilled.
+    """
+    if not isinstance(resource, v2.Deployment) or not is_fresh(resource):
+        return False
+    wanted, status = resource.spec.desired_revision, resource.status
+    is_live = bool(wanted.name) and wanted == status.candidate_revision == status.current_revision
+    return is_live and status_value(resource, "stage") == "ROLLBACK_COMPLETE"
+
+
+def _is_healthy(resource: Resource) -> bool:
+    return status_value(resource, "state") == "HEALTHY"
 
 
 def _is_of_rollback(goal: Goal) -> bool:

@@ -22,9 +22,10 @@ KILL_REASON = "killed due to workflow termination"
 class Progress:
     """What a step must remember across passes and restarts (unix seconds, 0 = not yet).
 
-    `replica` is the chosen canary replica. A step that counts time (a soak) was last looked at at
-    `seen_at`, has been well for `passed_s` without a break and not well for `missed_s` in all;
-    `held` tells that it was not well then. Kept in the condition's metadata (behaviour 5.8).
+    `replica` is the chosen canary replica, `source` the storage path a rollout works with. A step
+    that counts time (a soak) was last looked at at `seen_at`, has been well for `passed_s` without
+    a break and not well for `missed_s` in all; `held` tells that it was not well then. Kept in the
+    condition's metadata (behaviour 5.8).
     """
 
     started_at: float = 0.0
@@ -35,6 +36,7 @@ class Progress:
     passed_s: float = 0.0
     missed_s: float = 0.0
     held: bool = False
+    source: str = ""
 
 
 def true_condition(
@@ -97,6 +99,7 @@ def write_progress(condition: api.Condition, progress: Progress) -> None:
         "passedSeconds": progress.passed_s,
         "missedSeconds": progress.missed_s,
         "held": progress.held,
+        "source": progress.source,
     }
     text = json.dumps({name: value for name, value in row.items() if value}, sort_keys=True)
     condition.metadata.Pack(wkt.StringValue(value=text))
@@ -143,6 +146,7 @@ def _parse_progress(text: str) -> Progress:
             passed_s=float(row.get("passedSeconds", 0)),
             missed_s=float(row.get("missedSeconds", 0)),
             held=bool(row.get("held", False)),
+            source=str(row.get("source", "")),
         )
     except (ValueError, TypeError, AttributeError):
         return Progress()

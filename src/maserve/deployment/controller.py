@@ -67,7 +67,7 @@ class DeploymentController:
             result = await run_engine(chosen, deployment)
             keep_conditions(deployment, (actor.type for actor in chosen.actors))
             await _advance(plugin, lifecycle, deployment, result)
-        await _tell_state(plugin, deployment)
+        await _tell_state(plugin, before, deployment)
         return await self._record(before, deployment, result)
 
     async def _refuse(self, deployment: v2.Deployment, text: str) -> Outcome:
@@ -129,12 +129,14 @@ async def _ask_gate(plugin: Plugin, deployment: v2.Deployment) -> Gate:
     return Gate(asked=True, healthy=healthy)
 
 
-async def _tell_state(plugin: Plugin, deployment: v2.Deployment) -> None:
-    """Put the plugin's state into the status; one that cannot tell leaves it as it was."""
+async def _tell_state(plugin: Plugin, before: v2.Deployment, deployment: v2.Deployment) -> None:
+    """Put the plugin's state into the status; one that cannot tell leaves it and its reason."""
     try:
         status = await plugin.get_state(_observability(), deployment)
     except Error as error:
         _log.warning("state cannot be told", error=str(error))
+        if deployment.status.stage == before.status.stage and not deployment.status.message:
+            deployment.status.message = before.status.message
         return
     deployment.status.CopyFrom(status)
 

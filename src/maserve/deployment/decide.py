@@ -19,6 +19,7 @@ from maserve.deployment.keys import (
     is_terminal,
     server_name,
 )
+from maserve.deployment.notes import without_note
 from maserve.deployment.places import (
     candidate_server,
     describe_candidate,
@@ -96,7 +97,15 @@ def decide(deployment: v2.Deployment, gate: Gate) -> Lifecycle:
         return Lifecycle.ROLLBACK
     if stage == v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE:
         deployment.status.message = ""  # what was said while no plugin was found, is over
-    return Lifecycle.STEADY if stage in _AT_REST else Lifecycle.NOTHING
+    return _rest(deployment) if stage in _AT_REST else Lifecycle.NOTHING
+
+
+def _rest(deployment: v2.Deployment) -> Lifecycle:
+    """Stay; a start that was recorded, and taken back before anything came of it, never was."""
+    annotations = deployment.metadata.annotations
+    if is_live(deployment) and STARTED_FOR in annotations:
+        set_annotation(deployment, STARTED_FOR, annotations.get(FINISHED_FOR))
+    return Lifecycle.STEADY
 
 
 def rollout_request(deployment: v2.Deployment) -> str:
@@ -181,7 +190,8 @@ def _alert_message(deployment: v2.Deployment) -> str:
 def _failed_message(deployment: v2.Deployment) -> str:
     back = _describe_current(deployment)
     where = f"rolling back to {back}" if back else "no previous revision, removing it"
-    cause = f" ({deployment.status.message})" if deployment.status.message else ""
+    said = without_note(deployment.status.message)
+    cause = f" ({said})" if said else ""
     return f"rollout of {describe_candidate(deployment)} failed{cause}; {where}"
 
 

@@ -54,11 +54,17 @@ class FakeReplica:
 
     def is_ready(self, now: datetime) -> bool:
         """Tell whether it admits traffic: up, synced once, every required model READY."""
-        up = self.up_at <= now and self.draining_until is None and self.synced
-        return up and all(
-            name in self.models and self.models[name].state is LoadState.READY
-            for name in self.required
-        )
+        return self.draining_until is None and not self.why_not_ready(now)
+
+    def why_not_ready(self, now: datetime) -> str:
+        """Say why it admits no traffic, as the readiness probe would; empty when it may."""
+        if self.up_at > now:
+            return "replica is starting"
+        if not self.synced:
+            return "model-sync has not reported yet"
+        loaded = {name for name, model in self.models.items() if model.state is LoadState.READY}
+        missing = sorted(self.required - loaded)
+        return f"serving models not loaded: {', '.join(missing)}" if missing else ""
 
 
 @dataclass(kw_only=True)
@@ -163,6 +169,7 @@ class FakeWorld:
                 name=replica.name,
                 state="DRAINING" if replica.draining_until else "RUNNING",
                 ready=replica.is_ready(now),
+                reason=replica.why_not_ready(now),
                 restarts=replica.restarts,
                 started=replica.up_at,
             )

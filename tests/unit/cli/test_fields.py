@@ -67,6 +67,14 @@ def test_the_reason_is_the_failed_condition_before_the_unfinished_one() -> None:
     assert progress(deployment) == "PLACEMENT  C FALSE Bad: no file"
 
 
+def test_what_the_message_says_already_is_not_said_twice() -> None:
+    held = api.Condition(type="StateSteady", reason="NotServing", message="cluster c1: gone")
+    deployment = v2.Deployment(status=v2.DeploymentStatus(conditions=[held]))
+    assert why(deployment) == "StateSteady UNKNOWN NotServing: cluster c1: gone"
+    deployment.status.message = "Unhealthy: cluster c1: gone"
+    assert why(deployment) == "Unhealthy: cluster c1: gone"
+
+
 def test_a_new_object_has_no_status_yet() -> None:
     assert progress(v2.InferenceServer()) == "no status yet"
 

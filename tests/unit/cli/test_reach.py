@@ -225,11 +225,25 @@ def test_a_rollback_under_way_is_seen_while_another_model_is_wanted() -> None:
     assert is_met(parse_goal("condition=RollbackComplete-c1", DEPLOYMENT), deployment)
 
 
-def test_a_revision_that_is_live_since_the_rollback_is_not_rolled_out() -> None:
+@pytest.mark.parametrize("goal", ["stage=ROLLOUT_COMPLETE", "condition=RolloutComplete"])
+def test_the_wish_that_is_live_since_the_rollback_is_fulfilled_once_it_is_healthy(
+    goal: str,
+) -> None:
+    wanted = parse_goal(goal, DEPLOYMENT)
     deployment = a_deployment("ROLLBACK_COMPLETE")
     deployment.status.current_revision.name = "m1"
-    reason = dead_end(parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT), deployment)
-    assert reason == (
-        "stage is ROLLBACK_COMPLETE: m1 is live since the rollback, so there is nothing to roll "
-        "out; wait for state=HEALTHY"
-    )
+    deployment.status.state = v2.DEPLOYMENT_STATE_UNHEALTHY
+    assert not is_met(wanted, deployment)
+    assert dead_end(wanted, deployment) == ""
+    deployment.status.state = v2.DEPLOYMENT_STATE_HEALTHY
+    assert is_met(wanted, deployment)
+    assert is_met(parse_goal("stage=ROLLBACK_COMPLETE", DEPLOYMENT), deployment)
+
+
+def test_a_wish_that_was_undone_is_not_fulfilled_by_what_is_live_instead() -> None:
+    goal = parse_goal("stage=ROLLOUT_COMPLETE", DEPLOYMENT)
+    deployment = a_deployment("ROLLBACK_COMPLETE", desired="m2", candidate="m2")
+    deployment.status.current_revision.name = "m1"
+    deployment.status.state = v2.DEPLOYMENT_STATE_HEALTHY
+    assert not is_met(goal, deployment)
+    assert dead_end(goal, deployment).startswith("stage is ROLLBACK_COMPLETE")

@@ -34,6 +34,7 @@ PROGRESS = st.builds(
     passed_s=SECONDS,
     missed_s=SECONDS,
     held=st.booleans(),
+    source=st.text(max_size=20),
 )
 
 

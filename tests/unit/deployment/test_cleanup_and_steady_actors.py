@@ -204,13 +204,18 @@ async def test_steady_state_is_true_and_writes_nothing_while_all_is_well(
     assert live.writes == before
 
 
-@pytest.mark.parametrize(
-    "current", [pytest.param("", id="nothing-to-keep"), pytest.param("m1", id="server-gone")]
-)
-async def test_steady_state_has_nothing_to_keep(rig: ControlRig, current: str) -> None:
-    deployment = a_deployment(candidate="m1", current=current, stage=COMPLETE)
+async def test_steady_state_without_a_model_has_nothing_to_keep(rig: ControlRig) -> None:
+    deployment = a_deployment(candidate="m1", stage=COMPLETE)
 
     expect_condition(await act(StateSteady(rig.ports), deployment), TRUE)
+
+
+async def test_steady_state_says_that_the_server_is_gone(rig: ControlRig) -> None:
+    deployment = a_deployment(candidate="m1", current="m1", stage=COMPLETE, placed=["c1"])
+
+    expect_condition(
+        await act(StateSteady(rig.ports), deployment), UNKNOWN, "NotServing", says="is gone"
+    )
 
 
 async def delete_server(rig: ControlRig) -> None:
@@ -401,11 +406,23 @@ async def test_a_repair_of_a_model_that_is_listed_needs_no_resource(
     assert await live.site().is_routed(M1)
 
 
-async def test_a_repair_of_a_model_that_is_gone_says_so(
+async def test_a_repair_needs_no_resource_while_another_cluster_tells_the_path(
     live: ControlRig, deployment: v2.Deployment
 ) -> None:
     await live.store.delete(v2.Model, Key("ns", "m1"))
     await live.site().remove_entry(M1, "Seed")
+
+    await acts(StateSteady(live.ports), deployment, live)
+
+    assert live.entries("c1") == live.entries("c2") == {"m1": Phase.SERVING}
+
+
+async def test_a_repair_of_a_model_that_is_gone_says_so(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
+    await live.store.delete(v2.Model, Key("ns", "m1"))
+    await live.site("c1").remove_entry(M1, "Seed")
+    await live.site("c2").remove_entry(M1, "Seed")
 
     expect_condition(await act(StateSteady(live.ports), deployment), FALSE, "ModelNotFound")
 

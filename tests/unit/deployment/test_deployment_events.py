@@ -55,3 +55,36 @@ def test_an_error_is_a_warning_even_without_a_stage_change() -> None:
     assert events_of(IN_PLACEMENT, IN_PLACEMENT, error="Step: broken") == [
         ("Warning", "ReconciliationError", "Step: broken")
     ]
+
+
+HEALTHY, UNHEALTHY = v2.DEPLOYMENT_STATE_HEALTHY, v2.DEPLOYMENT_STATE_UNHEALTHY
+CLEANING = v2.DEPLOYMENT_STAGE_CLEAN_UP_IN_PROGRESS
+
+
+def state_events(
+    old: "v2.DeploymentState", new: "v2.DeploymentState", *, stage: "v2.DeploymentStage"
+) -> list[tuple[str, str, str]]:
+    recorder, before, after = FakeRecorder(), a_deployment(stage=stage), a_deployment(stage=stage)
+    before.status.state, after.status.state = old, new
+    after.status.message = "Unhealthy: cluster c1: gone"
+    record_changes(recorder, before, after, "")
+    return [(event.type, event.reason, event.message) for event in recorder.events]
+
+
+def test_an_outage_is_a_warning_with_its_reason() -> None:
+    assert state_events(HEALTHY, UNHEALTHY, stage=IN_PLACEMENT) == [
+        (
+            "Warning",
+            "StateChange",
+            "DEPLOYMENT_STATE_HEALTHY to DEPLOYMENT_STATE_UNHEALTHY: Unhealthy: cluster c1: gone",
+        )
+    ]
+
+
+def test_an_outage_on_purpose_is_no_warning() -> None:
+    (event,) = state_events(HEALTHY, UNHEALTHY, stage=CLEANING)
+    assert event[0] == "Normal"
+
+
+def test_an_outage_that_goes_on_is_not_told_again() -> None:
+    assert state_events(UNHEALTHY, UNHEALTHY, stage=IN_PLACEMENT) == []

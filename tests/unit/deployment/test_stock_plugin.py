@@ -11,6 +11,8 @@ from maserve.base.keys import ClusterId
 from maserve.conditions import FALSE, TRUE, Plugin
 from maserve.deployment import ObservabilityContext, RequestContext
 from maserve.deployment.stock import RolloutSettings, StockPlugin
+from maserve.deployment.stock.discovery import discovery_of
+from maserve.deployment.stock.site import Trouble
 from maserve.modelconfig import Phase
 from maserve.resource.annotations import (
     HEALTH_GATE_REASON,
@@ -27,6 +29,8 @@ OBSERVABILITY = ObservabilityContext(logger=structlog.get_logger())
 COMPLETE = v2.DEPLOYMENT_STAGE_ROLLOUT_COMPLETE
 CLEAN = v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
 HEALTHY, UNHEALTHY = v2.DEPLOYMENT_STATE_HEALTHY, v2.DEPLOYMENT_STATE_UNHEALTHY
+INITIALIZING, EMPTY = v2.DEPLOYMENT_STATE_INITIALIZING, v2.DEPLOYMENT_STATE_EMPTY
+PLACEMENT = v2.DEPLOYMENT_STAGE_PLACEMENT
 Change = Callable[[v2.Deployment], None]
 
 
@@ -143,6 +147,7 @@ async def live(rig: ControlRig) -> ControlRig:
     await rig.store.create(a_model("m1"))
     await rig.serve("m1", cluster="c1")
     await rig.serve("m1", cluster="c2")
+    await discovery_of(rig.ports, a_deployment()).add()
     return rig
 
 
@@ -212,18 +217,57 @@ async def test_a_gate_nobody_can_answer_lets_the_rollout_go_on(
     assert deployment.metadata.annotations[HEALTH_GATE_REASON] == "earlier"
 
 
+UNDONE = v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
+
+
 @pytest.mark.parametrize(
-    ("deployment", "state"),
+    ("deployment", "state", "message"),
     [
-        pytest.param(a_deployment(), v2.DEPLOYMENT_STATE_INITIALIZING, id="new"),
-        pytest.param(a_deployment(stage=CLEAN), v2.DEPLOYMENT_STATE_EMPTY, id="cleaned"),
-        pytest.param(a_deployment(current="m1"), UNHEALTHY, id="no-snapshot"),
+        pytest.param(a_deployment(), INITIALIZING, "", id="new"),
+        pytest.param(a_deployment(candidate="m1", stage=PLACEMENT), INITIALIZING, "", id="first"),
+        pytest.param(a_deployment(desired=""), EMPTY, "", id="nothing-wanted"),
+        pytest.param(
+            a_deployment(candidate="m1", stage=UNDONE),
+            UNHEALTHY,
+            "Unhealthy: no model is live",
+            id="first-failed",
+        ),
+        pytest.param(
+            a_deployment(desired="m2", candidate="m1", stage=UNDONE),
+            INITIALIZING,
+            "",
+            id="another-is-next",
+        ),
+        pytest.param(
+            a_deployment(current="m1", stage=v2.DEPLOYMENT_STAGE_CLEAN_UP_IN_PROGRESS),
+            UNHEALTHY,
+            "Unhealthy: it is being removed",
+            id="going",
+        ),
+        pytest.param(a_deployment(stage=CLEAN), EMPTY, "", id="cleaned"),
+        pytest.param(
+            a_deployment(current="m1", placed=["c1"]),
+            UNHEALTHY,
+            "Unhealthy: InferenceServer ns/is is gone",
+            id="server-gone",
+        ),
     ],
 )
 async def test_the_state_without_a_look_at_the_world(
-    rig: ControlRig, deployment: v2.Deployment, state: "v2.DeploymentState"
+    rig: ControlRig, deployment: v2.Deployment, state: "v2.DeploymentState", message: str
 ) -> None:
-    assert (await rig.plugin.get_state(OBSERVABILITY, deployment)).state == state
+    status = await rig.plugin.get_state(OBSERVABILITY, deployment)
+
+    assert (status.state, status.message) == (state, message)
+
+
+async def test_a_deployment_that_is_placed_nowhere_serves_nothing(live: ControlRig) -> None:
+    status = await live.plugin.get_state(OBSERVABILITY, a_deployment(current="m1"))
+
+    assert (status.state, status.message) == (
+        UNHEALTHY,
+        "Unhealthy: it is placed in no cluster of InferenceServer ns/is",
+    )
 
 
 async def test_a_deployment_of_another_target_is_invalid(rig: ControlRig) -> None:
@@ -252,11 +296,27 @@ async def test_the_state_is_that_of_current_or_candidate(
     assert (await live.plugin.get_state(OBSERVABILITY, deployment)).state == state
 
 
-async def test_a_state_nobody_can_tell_stays(live: ControlRig, deployment: v2.Deployment) -> None:
-    deployment.status.state = HEALTHY
+async def test_a_state_nobody_can_tell_is_not_told(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
     live.backend.fail_reads = Unavailable("away")
 
-    assert (await live.plugin.get_state(OBSERVABILITY, deployment)).state == HEALTHY
+    with pytest.raises(Trouble, match="away"):
+        await live.plugin.get_state(OBSERVABILITY, deployment)
+
+
+async def test_what_is_bad_already_needs_no_look_at_the_rest(
+    live: ControlRig, deployment: v2.Deployment
+) -> None:
+    await live.site("c2").unroute("Seed")
+    live.backend.fail_reads = Unavailable("away")
+
+    status = await live.plugin.get_state(OBSERVABILITY, deployment)
+
+    assert (status.state, status.message) == (
+        UNHEALTHY,
+        "Unhealthy: cluster c2: no traffic goes to m1",
+    )
 
 
 async def test_the_full_status_is_returned_as_a_copy(

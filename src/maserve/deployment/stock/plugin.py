@@ -3,9 +3,6 @@
 Rollout, rollback, cleanup and steady state on an InferenceServer.
 """
 
-from maserve.backends import is_loaded
-from maserve.base.errors import Error
-from maserve.base.keys import ModelName
 from maserve.conditions import ActorList, first_unmet
 from maserve.deployment.keys import (
     ALERT_FIRED,
@@ -14,6 +11,7 @@ from maserve.deployment.keys import (
     current,
     stage_name,
 )
+from maserve.deployment.notes import with_note, without_note
 from maserve.deployment.places import (
     describe_candidate,
     is_live,
@@ -22,14 +20,14 @@ from maserve.deployment.places import (
 from maserve.deployment.plugin import Conditions, ObservabilityContext, RequestContext
 from maserve.deployment.stock.chain import rollout_steps
 from maserve.deployment.stock.cleanup.cleanup_complete import CleanupComplete
-from maserve.deployment.stock.health import ask_gate, remember_verdict
+from maserve.deployment.stock.gate import ask_gate, remember_verdict
 from maserve.deployment.stock.placement import candidate_place
 from maserve.deployment.stock.ports import Actor, Ports
 from maserve.deployment.stock.rollback.restored import Restored, can_restore
 from maserve.deployment.stock.rollback.rollback_complete import RollbackComplete
-from maserve.deployment.stock.site import Site
 from maserve.deployment.stock.sites import list_placed
 from maserve.deployment.stock.stage import parse_stage
+from maserve.deployment.stock.state import find_standing
 from maserve.deployment.stock.steadystate.state_steady import StateSteady
 from maserve.deployment.stock.strategy import pace_of
 from maserve.gates import Answer
@@ -79,17 +77,13 @@ class StockPlugin:
         return verdict.answer is not Answer.FAILED
 
     async def get_state(
-        self, observability: ObservabilityContext, deployment: v2.Deployment
+        self, _observability: ObservabilityContext, deployment: v2.Deployment
     ) -> v2.DeploymentStatus:
+        """Return the status with the state, and its reason last in the message."""
+        standing = await find_standing(self._ports, deployment)
         status = v2.DeploymentStatus.FromString(deployment.status.SerializeToString())
-        if deployment.spec.WhichOneof("target") != "inference_server":
-            status.state = v2.DEPLOYMENT_STATE_INVALID
-        elif not current(deployment):
-            is_empty = status.stage == v2.DEPLOYMENT_STAGE_CLEAN_UP_COMPLETE
-            empty, starting = v2.DEPLOYMENT_STATE_EMPTY, v2.DEPLOYMENT_STATE_INITIALIZING
-            status.state = empty if is_empty else starting
-        else:
-            status.state = await self._judge_state(observability, deployment)
+        status.state = standing.state
+        status.message = with_note(status.message, standing.note, standing.text)
         return status
 
     async def populate_deployment_logs(
@@ -106,30 +100,11 @@ class StockPlugin:
 
     async def populate_message(self, _context: RequestContext, deployment: v2.Deployment) -> None:
         """Keep why a rollout failed or was undone (behaviour 5.4, [design])."""
-        if not deployment.status.message:
-            deployment.status.message = _why_not_live(deployment)
+        said = without_note(deployment.status.message)
+        deployment.status.message = said or _why_not_live(deployment)
         if _is_stuck(deployment):
             again = f"to try {candidate(deployment)} again, change the annotation {RETRY}"
             deployment.status.message = f"{deployment.status.message}; {again}"
-
-    async def _judge_state(
-        self, observability: ObservabilityContext, deployment: v2.Deployment
-    ) -> v2.DeploymentState:
-        """Tell whether current or candidate is ready everywhere.
-
-        Trouble in asking keeps the old state.
-        """
-        sites = await list_placed(self._ports, deployment)
-        if not sites:
-            return v2.DEPLOYMENT_STATE_UNHEALTHY
-        try:
-            for model in dict.fromkeys((current(deployment), candidate(deployment))):
-                if model and await _is_loaded_everywhere(sites, model):
-                    return v2.DEPLOYMENT_STATE_HEALTHY
-        except Error as error:
-            observability.logger.warning("state cannot be told", error=str(error))
-            return deployment.status.state
-        return v2.DEPLOYMENT_STATE_UNHEALTHY
 
 
 def _why_not_live(deployment: v2.Deployment) -> str:
@@ -150,10 +125,3 @@ def _is_stuck(deployment: v2.Deployment) -> bool:
     """Tell whether the wanted model has failed, so that it is not tried again by itself."""
     is_undone = deployment.status.stage == v2.DEPLOYMENT_STAGE_ROLLBACK_COMPLETE
     return is_undone and is_wanted(deployment) and not is_live(deployment)
-
-
-async def _is_loaded_everywhere(sites: tuple[Site, ...], model: ModelName) -> bool:
-    for site in sites:
-        if not is_loaded(await site.load(model)):
-            return False
-    return True

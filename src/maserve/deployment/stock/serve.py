@@ -10,7 +10,7 @@ from maserve.backends import find_failed, is_loaded, summary
 from maserve.base.keys import ModelName
 from maserve.deployment.keys import current
 from maserve.deployment.stock.site import Site
-from maserve.deployment.stock.source import resolve_source
+from maserve.deployment.stock.source import current_source
 from maserve.modelconfig import Phase
 from maserve.wire import v2
 
@@ -48,8 +48,7 @@ async def load(site: Site, deployment: v2.Deployment) -> Serving:
     model = current(deployment)
     entry = await site.find_entry(model)
     if entry is None:
-        revision = deployment.status.current_revision
-        path = await resolve_source(site.ports, deployment, revision)
+        path = await current_source(site.ports, deployment)
         await site.put_entry(model, path, Phase.STAGED)
         return Serving(done=False, text=f"loading model {model} in cluster {site.cluster}")
     if entry.phase not in (Phase.STAGED, Phase.SERVING):

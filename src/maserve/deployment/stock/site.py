@@ -3,15 +3,16 @@
 What is configured, loaded and routed there, and how to change it.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from maserve.backends import Backend, LoadReport, ReplicaLoad, summary
+from maserve.backends import Backend, LoadReport, ReplicaLoad, ReplicaStatus, summary
 from maserve.base.errors import Denied, Error, NotFound, Unsupported
 from maserve.base.keys import ClusterId, Key, ModelName, ReplicaName
 from maserve.deployment.stock.placement import Place, serving_place
 from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.server import explain_server
 from maserve.modelconfig import Entry, Phase, find_entry, promoted
 from maserve.resource import names
 from maserve.routing import MatchType, RewriteType, RouteId, Rule
@@ -95,6 +96,11 @@ class Site:
         asking = self._backend().get_model_status(self.server, self.target, model)
         return await _or_trouble(asking, "ModelStatusCheckFailed")
 
+    async def replicas(self, server: v2.InferenceServer) -> tuple[ReplicaStatus, ...]:
+        """Return the replicas of this cluster; none where the backend does not tell of them."""
+        asking = self._backend().get_server_status(server, self.target)
+        return (await _or_trouble(asking, "StatusCheckFailed")).replicas
+
     def describe_load(self, report: LoadReport) -> str:
         """Say how far the model is on the replicas."""
         return f"model {report.model} in cluster {self.cluster}: {summary(report)}"
@@ -108,6 +114,19 @@ class Site:
         """Tell whether the data plane has acknowledged that traffic goes to the model."""
         route, rule = self._route(), self._rule(model)
         return await _or_trouble(self._is_live_with(route, rule), "TrafficRouteStatusCheckFailed")
+
+    async def find_routed(self, models: Sequence[ModelName]) -> ModelName | None:
+        """Return the one of `models` that traffic goes to, None when it goes to none of them.
+
+        Raises `Trouble` while the data plane has not acknowledged the routes as they are stored.
+        """
+        listing = self.ports.routes.list_rules(self.target, self._route())
+        rules = await _or_trouble(listing, "TrafficRouteStatusCheckFailed")
+        found = next((model for model in models if self._rule(model) in rules), None)
+        if found is not None and not await self.is_routed(found):
+            text = f"cluster {self.cluster} has not taken up its routes yet"
+            raise Trouble("TrafficRouteNotReady", text)
+        return found
 
     async def find_answering_model(self) -> str | None:
         """Return the model that answers here, asked from outside; None when that cannot be told."""
@@ -148,8 +167,13 @@ class Site:
         await _or_trouble(adding, reason)
 
     async def _list_entries(self) -> tuple[Entry, ...]:
-        reading = self.ports.model_config.get_models_from_config(self.server, self.target)
-        return await _or_trouble(reading, "ModelConfigReadFailed")
+        try:
+            return await self.ports.model_config.get_models_from_config(self.server, self.target)
+        except NotFound as error:  # the server makes it, or has taken it away: it knows why
+            text = await explain_server(self.ports, self.server)
+            raise Trouble("InferenceServerNotReady", text) from error
+        except Error as error:
+            raise _trouble_of(error, "ModelConfigReadFailed") from error
 
     def _backend(self) -> Backend:
         """Find the backend only where it is needed: without one a cleanup still works."""
@@ -205,10 +229,14 @@ def _find_namesake(listed: tuple[Entry, ...], entry: Entry) -> Entry | None:
 async def _or_trouble(work: Awaitable[_T], reason: str) -> _T:
     try:
         return await work
-    except Denied as error:
-        raise Trouble("ProxyDenied", str(error), permanent=True) from error
     except Error as error:
-        raise Trouble(reason, str(error)) from error
+        raise _trouble_of(error, reason) from error
+
+
+def _trouble_of(error: Error, reason: str) -> Trouble:
+    if isinstance(error, Denied):
+        return Trouble("ProxyDenied", str(error), permanent=True)
+    return Trouble(reason, str(error))
 
 
 async def _absent_is_fine(work: Awaitable[None]) -> None:

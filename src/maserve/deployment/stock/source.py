@@ -2,9 +2,15 @@
 
 from maserve.base.errors import Error, Invalid, NotFound
 from maserve.base.keys import Key
+from maserve.conditions import find_condition, read_progress
+from maserve.deployment.keys import current
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.site import Trouble
+from maserve.deployment.stock.sites import list_placed
 from maserve.wire import api, v2
+
+ASSETS_PREPARED = "AssetsPrepared"
+"""The condition that remembers the path of a rollout."""
 
 SCHEMES = ("file", "s3", "gs", "az", "http", "https")
 
@@ -31,6 +37,63 @@ async def resolve_source(
     except Error as error:
         raise Trouble("ModelResolutionFailed", str(error)) from error
     return storage_path(model)
+
+
+async def rollout_source(ports: Ports, deployment: v2.Deployment) -> str:
+    """Return the path of the candidate: the one this rollout has begun with.
+
+    A Model that is changed meanwhile must not bring two contents of one name onto the replicas.
+    Raises as `resolve_source` where nothing was recorded.
+    """
+    prepared = find_condition(deployment.status.conditions, ASSETS_PREPARED)
+    recorded = read_progress(prepared).source if prepared is not None else ""
+    return recorded or await resolve_source(ports, deployment, deployment.status.candidate_revision)
+
+
+async def current_source(ports: Ports, deployment: v2.Deployment) -> str:
+    """Return the path of the current model: what another cluster serves, else what its Model says.
+
+    Raises as `resolve_source`.
+    """
+    served = await find_served_path(ports, deployment)
+    return served or await resolve_source(ports, deployment, deployment.status.current_revision)
+
+
+async def find_served_path(ports: Ports, deployment: v2.Deployment) -> str:
+    """Return where the current model was loaded from, empty when no cluster that answers has it."""
+    for site in await list_placed(ports, deployment):
+        try:
+            entry = await site.find_entry(current(deployment))
+        except Trouble:
+            continue
+        if entry is not None:
+            return entry.storage_path
+    return ""
+
+
+async def find_change(ports: Ports, deployment: v2.Deployment) -> str:
+    """Say how the current revision's Model differs from what is served; empty when it does not.
+
+    Raises retryable `Trouble`.
+    """
+    served = await find_served_path(ports, deployment)
+    if not served:
+        return ""
+    revision = deployment.status.current_revision
+    what = f"Model {model_key(deployment, revision)}"
+    try:
+        wanted = await resolve_source(ports, deployment, revision)
+    except Trouble as trouble:
+        if not trouble.permanent:
+            raise
+        return f"{what} is of no use any more ({trouble.text}); served on from {served}"
+    if wanted == served:
+        return ""
+    return (
+        f"{what} names {wanted} now, and what is served was loaded from {served}: a Model is "
+        "immutable, so nothing is reloaded. Put the old path back, and give the new content a "
+        "Model of its own and name it in spec.desired_revision"
+    )
 
 
 def model_key(deployment: v2.Deployment, revision: api.ResourceIdentifier) -> Key:

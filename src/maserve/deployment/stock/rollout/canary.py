@@ -8,7 +8,7 @@ from maserve.conditions import read_progress, write_progress
 from maserve.deployment.keys import candidate
 from maserve.deployment.stock.rollout.turn import NOT_YET, find_not_serving
 from maserve.deployment.stock.site import Site
-from maserve.deployment.stock.source import resolve_source
+from maserve.deployment.stock.source import rollout_source
 from maserve.deployment.stock.step import Step
 from maserve.modelconfig import Entry, Phase
 from maserve.resource import names
@@ -72,7 +72,7 @@ class Canary(Step):
         if chosen is None:
             text = f"no replica runs in cluster {self._site.cluster}: {summary(report)}"
             return self.waiting(previous, text, "CanaryReplicaMissing")
-        path = await resolve_source(self.ports, resource, resource.status.candidate_revision)
+        path = await rollout_source(self.ports, resource)
         await self._site.put_entry(model, path, Phase.CANARY, chosen.replica)
         write_progress(previous, replace(read_progress(previous), replica=str(chosen.replica)))
         text = f"model {model} loads on replica {chosen.replica} of cluster {self._site.cluster}"

@@ -6,6 +6,7 @@ from maserve.conditions import read_progress
 from maserve.deployment.places import candidate_server
 from maserve.deployment.stock.placement import candidate_place, record_placement
 from maserve.deployment.stock.ports import Ports
+from maserve.deployment.stock.server import describe_server
 from maserve.deployment.stock.site import Trouble
 from maserve.deployment.stock.sites import list_placed
 from maserve.deployment.stock.step import Step
@@ -51,8 +52,7 @@ class PlacementPrepared(Step):
         ]
         is_patient = self.elapsed_s(previous) < (self.budget_s or 0.0) / 2
         if not serving or (coming and is_patient):
-            text = f"waiting for clusters to serve: {', '.join(coming) or 'every one has failed'}"
-            return self.waiting(previous, text, "NoClusterServing")
+            return self.waiting(previous, _describe_waiting(server, coming), "NoClusterServing")
         record_placement(resource, server, serving)
         self._say_what_is_ignored(resource)
         self.latch(previous)
@@ -80,3 +80,10 @@ class PlacementPrepared(Step):
             return await self.ports.store.get(v2.InferenceServer, key)
         except Error as error:
             raise Trouble("InferenceServerNotFound", str(error)) from error
+
+
+def _describe_waiting(server: v2.InferenceServer, coming: list[str]) -> str:
+    """Say which clusters are waited for, and what the server says of them."""
+    none = "every one has failed" if server.spec.cluster_targets else "it names none"
+    clusters = ", ".join(coming) or none
+    return f"waiting for clusters to serve: {clusters} ({describe_server(server)})"

@@ -7,7 +7,7 @@ from maserve.conditions import read_progress
 from maserve.deployment.keys import candidate
 from maserve.deployment.stock.rollout.turn import NOT_YET, find_not_serving
 from maserve.deployment.stock.site import Site
-from maserve.deployment.stock.source import resolve_source
+from maserve.deployment.stock.source import rollout_source
 from maserve.deployment.stock.step import Step
 from maserve.modelconfig import Phase
 from maserve.resource import names
@@ -51,7 +51,7 @@ class Rolling(Step):
         if entry is None or entry.phase not in _EVERYWHERE:
             if held := await find_not_serving(self._earlier, model):
                 return self.waiting(previous, held, NOT_YET)
-            path = await resolve_source(self.ports, resource, resource.status.candidate_revision)
+            path = await rollout_source(self.ports, resource)
             await self._site.put_entry(model, path, Phase.STAGED)
             text = f"model {model} loads on every replica of cluster {self._site.cluster}"
             return self.waiting(previous, text, "ModelLoading")

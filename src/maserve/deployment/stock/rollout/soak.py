@@ -5,7 +5,7 @@ from dataclasses import replace
 from maserve.base.durations import render_duration
 from maserve.base.errors import Error
 from maserve.conditions import TRUE, Progress, find_condition, read_progress, write_progress
-from maserve.deployment.stock.health import ask_gate
+from maserve.deployment.stock.gate import ask_gate
 from maserve.deployment.stock.rollout import traffic
 from maserve.deployment.stock.rollout.seen import missed_s, passed_s, seen
 from maserve.deployment.stock.site import Site

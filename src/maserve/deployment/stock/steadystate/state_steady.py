@@ -1,22 +1,30 @@
 """`StateSteady`: a completed Deployment is served by every cluster of its server, and stays so.
 
 The stage never changes here. What was lost (an entry, a route, a cluster added later) is made again
-in a rollout's order; what an earlier rollout left in a cluster that was away is removed.
+in a rollout's order; what an earlier rollout left in a cluster that was away is removed. Requests
+that would not be answered although nothing was lost are said, with the reason: replicas come back
+by themselves, or a person has to look. So is a Model that was changed under what is served.
 """
 
 from maserve.base.errors import Error
 from maserve.base.keys import Key, ModelName
+from maserve.conditions import find_condition
 from maserve.deployment.keys import current, server_name
 from maserve.deployment.stock.discovery import discovery_of
+from maserve.deployment.stock.health import Grade
 from maserve.deployment.stock.placement import record_placement, snapshot_of
 from maserve.deployment.stock.ports import Ports
 from maserve.deployment.stock.serve import is_served, serve
+from maserve.deployment.stock.service import look_at_service
 from maserve.deployment.stock.site import Site, Trouble, site_of
+from maserve.deployment.stock.source import find_change
 from maserve.deployment.stock.step import Step
 from maserve.resource.annotations import PLACEMENT
 from maserve.wire import api, v2
 
 TYPE = "StateSteady"
+
+_CHANGED = "ModelChanged"
 
 _SERVING = v2.INFERENCE_SERVER_STATE_SERVING
 
@@ -32,11 +40,21 @@ class StateSteady(Step):
 
     async def look(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
         lost = await self._find_lost(resource)
-        if lost is None:
+        if lost is not None:
+            return self.waiting(previous, lost, "Drifted")
+        if not current(resource):
             return self.done(previous)
-        return self.waiting(previous, lost, "Drifted")
+        health = await look_at_service(self.ports, resource)
+        if health.grade is Grade.OUT:
+            return self.waiting(previous, health.text, "NotServing")
+        if changed := await find_change(self.ports, resource):
+            return self.waiting(previous, changed, _CHANGED)
+        return self.done(previous)
 
     async def act(self, resource: v2.Deployment, previous: api.Condition) -> api.Condition:
+        if await self._find_lost(resource) is None:
+            self._tell_once(resource, previous)
+            return previous  # nothing that a repair could mend: what was looked at is said
         server = await self._find_server(resource)
         troubles: list[Trouble] = []
         for target in _targets(server):
@@ -53,6 +71,11 @@ class StateSteady(Step):
         if troubles:
             raise troubles[0]
         return self.waiting(previous, "every cluster serves again", "Repaired")
+
+    def _tell_once(self, deployment: v2.Deployment, found: api.Condition) -> None:
+        known = find_condition(deployment.status.conditions, TYPE)
+        if found.reason == _CHANGED and (known is None or known.reason != _CHANGED):
+            self.ports.recorder.warning(deployment, _CHANGED, found.message)
 
     async def _repair(self, deployment: v2.Deployment, site: Site) -> str:
         """Take the next step in one cluster; return what is waited for, nothing once it serves.
