@@ -30,10 +30,12 @@ from maserve.cli.options import (
     MaybeName,
     Name,
     Namespace,
+    ReplicaName,
     Timeout,
 )
 from maserve.cli.outside import system_outside
 from maserve.cli.predict import predict, read_request
+from maserve.cli.restart import Restart, restart_replica
 from maserve.cli.screen import Screen
 from maserve.cli.session import CommandError, Exit, Session, of_command_line, session_of
 from maserve.cli.wait import Wait, wait_for
@@ -88,6 +90,7 @@ def build_app_over(outside: Outside) -> typer.Typer:
         (_wait, "wait"),
         (_predict, "predict"),
         (_logs, "logs"),
+        (_restart_replica, "restart-replica"),
     )
     for command, name in commands:
         app.command(name)(command)
@@ -246,6 +249,27 @@ def _wait(
         with session.screen.progress(f"{known.name} {key}") as progress:
             await wait_for(api, session.outside, known, wait, progress)
         session.screen.out(f"{known.name} {key} is {wanted.phrase}")
+        return Exit.OK
+
+    session.run(api_address, work)
+
+
+def _restart_replica(
+    context: typer.Context,
+    replica: ReplicaName,
+    *,
+    namespace: Namespace = "default",
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    api_address: ApiAddress = DEFAULT_API_ADDRESS,
+) -> None:
+    """Replace one replica by another: that one is ready before the old one drains."""
+    session = session_of(context)
+
+    async def work(api: Api) -> Exit:
+        restart = Restart(namespace=namespace, replica=replica, timeout_s=timeout)
+        with session.screen.progress(f"replica {replica}") as progress:
+            said = await restart_replica(api, session.outside, restart, progress)
+        session.screen.out(said)
         return Exit.OK
 
     session.run(api_address, work)

@@ -60,6 +60,12 @@ Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The object's name.", callback=_check_not_empty)
 ]
 
+ReplicaName = Annotated[
+    str,
+    typer.Argument(
+        metavar="REPLICA", help="As `maserve describe` shows it.", callback=_check_not_empty
+    ),
+]
 MaybeName = Annotated[
     str, typer.Argument(metavar="NAME", help="The object's name; all when it is left out.")
 ]

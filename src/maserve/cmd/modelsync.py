@@ -182,6 +182,7 @@ def _sync_settings(given: argparse.Namespace, seconds: Mapping[str, float]) -> S
         unload_grace_s=seconds["unload-grace"],
         poll_s=seconds["poll"],
         fallback_s=seconds["fallback"],
+        load_timeout_s=seconds["load-timeout"],
         parallel_downloads=given.parallel_downloads,
         load_backoff=Backoff(initial_s=seconds["retry-initial"], limit_s=seconds["retry-limit"]),
         download_backoff=Backoff(

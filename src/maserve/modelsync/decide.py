@@ -19,7 +19,7 @@ from maserve.modelsync.types import (
 
 _ABSENT = EngineModel(state=EngineState.UNLOADED)
 _BRINGS_UP = (Step.STAGE, Step.LOAD)
-_MOVING = (EngineState.LOADING, EngineState.UNLOADING)
+MOVING = (EngineState.LOADING, EngineState.UNLOADING)
 
 
 def decide(world: World, *, now: float, grace_s: float) -> Plan:
@@ -54,6 +54,7 @@ def is_loaded(world: World, model: ModelName, want: Wanted) -> bool:
         _engine_model(world, model).state is EngineState.READY
         and world.applied.get(model) == want.content
         and world.linked.get(model) == want.content
+        and model not in world.dead
     )
 
 
@@ -85,7 +86,7 @@ def _bring_up(world: World, model: ModelName, want: Wanted, now: float) -> Actio
     if want.fault or model in world.busy or is_loaded(world, model, want):
         return None
     state = _engine_model(world, model).state
-    if state in _MOVING:
+    if state in MOVING:
         return None
     failure = find_failure(world, model, want)
     if failure is not None and now < failure.retry_at and not _is_forgotten(world, model, failure):
@@ -128,7 +129,7 @@ def _take_down(
     if failure is not None and failure.content == FAILURE_CONTENT and now < failure.retry_at:
         return None
     state = _engine_model(world, model).state
-    if state in _MOVING:
+    if state in MOVING:
         return None
     if state is not EngineState.READY and model in world.linked:
         return Action(step=Step.REMOVE, model=model)
@@ -194,7 +195,7 @@ def _required(world: World) -> tuple[ModelName, ...]:
 def _is_moving(world: World) -> bool:
     if world.engine is None:
         return True
-    return any(model.state in _MOVING for model in world.engine.values())
+    return any(model.state in MOVING for model in world.engine.values())
 
 
 def _next_at(

@@ -33,6 +33,10 @@ class Engine(Protocol):
         """Load or reload from the repository folder; takes as long as the load."""
         ...
 
+    async def count_processes(self, model: ModelName) -> int:
+        """Return in how many processes of its own a loaded model should run; 0 in none."""
+        ...
+
     async def unload(self, model: ModelName) -> None:
         """Begin to unload; absent is success. Raises `Unavailable` also when refused."""
         ...
@@ -52,6 +56,7 @@ class TritonEngine:
     def __init__(self, http: HttpClient, url: str, *, load: LoadCall) -> None:
         self._http = http
         self._base = f"{url.rstrip('/')}/v2/repository"
+        self._models = f"{url.rstrip('/')}/v2/models"
         self._load = load
 
     async def list_models(self) -> Mapping[ModelName, EngineModel]:
@@ -63,6 +68,13 @@ class TritonEngine:
 
     async def load(self, model: ModelName) -> LoadAnswer:
         return await self._load(model)
+
+    async def count_processes(self, model: ModelName) -> int:
+        url = f"{self._models}/{quote(model, safe='')}/config"
+        answer = await self._http.request("GET", url, timeout_s=_CALL_TIMEOUT_S)
+        if answer.status != 200:
+            raise Unavailable(f"GET {url} answered {answer.status}: {_error(answer.text())}")
+        return count_instances(answer.json())
 
     async def unload(self, model: ModelName) -> None:
         url = f"{self._base}/models/{quote(model, safe='')}/unload"
@@ -86,6 +98,15 @@ def parse_index(rows: object) -> Mapping[ModelName, EngineModel]:
         if known is None or _ORDER.index(model.state) < _ORDER.index(known.state):
             models[name] = model
     return models
+
+
+def count_instances(config: object) -> int:
+    """Return how many processes a model's configuration asks for: only Python's has any."""
+    if not isinstance(config, dict) or config.get("backend") != "python":
+        return 0
+    groups = config.get("instance_group")
+    rows = [row for row in groups if isinstance(row, dict)] if isinstance(groups, list) else []
+    return sum(int(row.get("count") or 1) * max(1, len(row.get("gpus") or ())) for row in rows)
 
 
 def _parse_row(row: Mapping[str, object]) -> EngineModel:

@@ -11,17 +11,18 @@ from maserve.base.errors import Unavailable
 from maserve.base.keys import ModelName
 from maserve.modelsync.applied import Applied
 from maserve.modelsync.cache import Cache
-from maserve.modelsync.decide import decide, first_serving_at_start
+from maserve.modelsync.decide import MOVING, decide, first_serving_at_start
 from maserve.modelsync.engine import Engine
 from maserve.modelsync.listfile import LiftedFile, ListFile
-from maserve.modelsync.memory import Memory
+from maserve.modelsync.memory import STUCK_UNWANTED_S, Memory
+from maserve.modelsync.modelprocesses import TritonModelProcesses
 from maserve.modelsync.readiness import find_readiness, store_readiness
 from maserve.modelsync.repository import Repository
 from maserve.modelsync.runner import StepRunner
 from maserve.modelsync.settings import SyncSettings
 from maserve.modelsync.status import ModelStatus, StatusFile, build_status
 from maserve.modelsync.steps import Steps
-from maserve.modelsync.types import EngineModel, Plan, Readiness, Wanted, World
+from maserve.modelsync.types import EngineModel, EngineState, Plan, Readiness, Wanted, World
 from maserve.modelsync.wanted import wanted_on
 
 log = structlog.get_logger()
@@ -51,6 +52,7 @@ class ModelSync:
         self._memory = Memory()
         self._wake = asyncio.Event()
         self._next_look = 0.0
+        self._vitals_known = False
         self._list_file = ListFile(settings.model_config)
         self._lifted_file = LiftedFile(settings.model_config)
         self._status = StatusFile(settings.status_file, clock)
@@ -66,18 +68,21 @@ class ModelSync:
             worker=worker,
             clock=clock,
         )
+        self._processes = TritonModelProcesses(settings.repository, on_end=self._wake.set)
+        self._steps = Steps(
+            settings,
+            clock=clock,
+            engine=engine,
+            cache=self._cache,
+            repository=self._repository,
+            applied=self._applied,
+            list_file=self._list_file,
+            processes=self._processes,
+        )
         self._runner = StepRunner(
             settings,
             clock=clock,
-            steps=Steps(
-                settings,
-                clock=clock,
-                engine=engine,
-                cache=self._cache,
-                repository=self._repository,
-                applied=self._applied,
-                list_file=self._list_file,
-            ),
+            steps=self._steps,
             cache=self._cache,
             memory=self._memory,
             wake=self._wake,
@@ -149,6 +154,8 @@ class ModelSync:
         if readable and engine is not None and memory.wanted is not None:
             self._judge_start(readiness, memory.wanted, engine)
         memory.forget_outdated()
+        if engine is not None:
+            await self._note_vitals(engine)
         return World(
             list_readable=readable,
             wanted=memory.wanted,
@@ -164,7 +171,39 @@ class ModelSync:
             readiness=readiness,
             first_serving=memory.first_serving,
             lifted=self._lifted_file.read(),
+            dead=dict(memory.dead),
+            stuck=self._find_stuck(),
         )
+
+    async def _note_vitals(self, engine: Mapping[ModelName, EngineModel]) -> None:
+        """See which loaded models are dead, and which ones the engine moves for how long."""
+        memory, now = self._memory, self._clock.monotonic()
+        moving = frozenset(m for m, found in engine.items() if found.state in MOVING)
+        memory.note_moving(moving, now)
+        if not self._vitals_known:
+            self._vitals_known = True
+            for model in self._applied.contents():
+                await self._steps.watch(model)
+        for model in sorted(self._processes.ended() - memory.dead.keys() - memory.busy.keys()):
+            found, want = engine.get(model), (memory.wanted or {}).get(model)
+            if want is None or found is None or found.state is not EngineState.READY:
+                continue
+            failure = memory.note_death(model, want, settings=self._settings, now=now)
+            log.warning("model is dead", model=model, attempt=failure.count, error=failure.reason)
+
+    def _find_stuck(self) -> dict[ModelName, str]:
+        """Return what the engine has been doing for too long, as sentences."""
+        memory, now = self._memory, self._clock.monotonic()
+        wanted = memory.wanted or {}
+        limits = {
+            model: self._settings.load_timeout_s if model in wanted else STUCK_UNWANTED_S
+            for model in memory.moving_since
+        }
+        return {
+            model: f"a load or unload of {model} has not ended for more than {limits[model]:g} s"
+            for model, since in memory.moving_since.items()
+            if now - since >= limits[model]
+        }
 
     def _read_list(self) -> bool:
         """Read the list into the memory; tells whether it could be read.

@@ -21,11 +21,20 @@ _PERMANENT_RETRY_S = 60.0
 
 _PUBLISH_RETRY_S = 30.0
 
+_DEATHS_APART_S = 60.0
+"""Deaths of one model that are further apart do not add up."""
+
+_DEATHS_UNTIL_GIVEN_UP = 3
+"""So many in a row, and loading the model anew does not help: the replica has to go."""
+
+STUCK_UNWANTED_S = 30.0
+"""A load that nobody wants any more and that goes on for so long is not going to end."""
+
 # An engine may give pages: what is wrong stands in the first lines, where it happened in the last.
 _MAX_REASON = 2000
 _MAX_REASON_END = 500
 
-_LOAD_STATES = (ModelState.LOADING, ModelState.LOAD_FAILED)
+_LOAD_STATES = (ModelState.LOADING, ModelState.LOAD_FAILED, ModelState.DEAD)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +57,11 @@ class Memory:
     unwanted_since: Mapping[ModelName, float] = field(default_factory=dict)
     start_judged: bool = False
     first_serving: frozenset[ModelName] | None = None
+    dead: dict[ModelName, str] = field(default_factory=dict)
+    deaths: dict[ModelName, tuple[int, float]] = field(default_factory=dict)
+    """How often each model died in a row, and when it last did."""
+    moving_since: dict[ModelName, float] = field(default_factory=dict)
+    """Since when the engine moves a model that no step of ours is about."""
 
     def note_list(self, signature: tuple[int, ...]) -> None:
         """Give what failed for good another try with every new list.
@@ -86,6 +100,33 @@ class Memory:
         self.failures[action.model] = failure
         return failure
 
+    def note_death(
+        self, model: ModelName, want: Wanted, *, settings: SyncSettings, now: float
+    ) -> Failure:
+        """Remember that a loaded model is dead: it is loaded anew at once, then after pauses."""
+        before, last_s = self.deaths.get(model, (0, now))
+        count = before + 1 if now - last_s < _DEATHS_APART_S else 1
+        self.deaths[model] = count, now
+        is_given_up = count >= _DEATHS_UNTIL_GIVEN_UP
+        vain = f", {count} times in a row: loading it anew does not help" if is_given_up else ""
+        self.dead[model] = f"a process in which it runs has ended{vain}"
+        failure = Failure(
+            state=ModelState.DEAD,
+            content=want.content,
+            reason=self.dead[model],
+            permanent=is_given_up,
+            hidden=False,
+            count=count,
+            retry_at=now if count == 1 else now + settings.load_backoff.delay_s(count - 1),
+        )
+        self.failures[model] = failure
+        return failure
+
+    def note_moving(self, moving: frozenset[ModelName], now: float) -> None:
+        """Remember since when the engine moves models by itself."""
+        idle = moving - self.busy.keys()
+        self.moving_since = {model: self.moving_since.get(model, now) for model in idle}
+
     def note_published(self, action: Action, *, shown: bool, now: float) -> None:
         failure = self.failures.get(action.model)
         if failure is not None and failure.content == action.content:
@@ -99,6 +140,8 @@ class Memory:
         kept = action.step is Step.STAGE and failure is not None and failure.state in _LOAD_STATES
         if action.step is not Step.PUBLISH and not kept:
             self.failures.pop(action.model, None)
+        if action.step is not Step.STAGE:
+            self.dead.pop(action.model, None)
 
     def forget_outdated(self) -> None:
         """Drop what concerns contents that nobody wants any more."""
@@ -108,6 +151,7 @@ class Memory:
             for model, failure in self.failures.items()
             if failure.content == (wanted[model].content if model in wanted else FAILURE_CONTENT)
         }
+        self.dead = {model: why for model, why in self.dead.items() if model in wanted}
         self.progress = {model: p for model, p in self.progress.items() if model in self.busy}
 
 

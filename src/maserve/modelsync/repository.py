@@ -43,15 +43,16 @@ class Repository:
                 found[ModelName(path.name)] = content
         return found
 
-    def link(self, model: ModelName, content: str, now: datetime) -> None:
+    def link(self, model: ModelName, content: str, now: datetime, *, anew: bool = False) -> None:
         """Put a content of the cache at the model's name, in one step.
 
-        In place of another it is dated `now`, or later if the clock went back: the serving
-        framework loads over a loaded model only from files that are newer. Raises `Invalid` when a
-        folder that is not ours is there, `Unavailable` for the disk.
+        In place of another, or of itself if it is to be loaded `anew`, it is dated `now`, or later
+        if the clock went back: the serving framework loads over a loaded model only from files that
+        are newer. Raises `Invalid` when a folder that is not ours is there, `Unavailable` for the
+        disk.
         """
         folder = self._cache / content / CONTENT_FOLDER
-        if self.linked().get(model, content) != content:
+        if anew or self.linked().get(model, content) != content:
             now_ns = int(now.timestamp()) * _SECOND_NS
             _date(folder, max(now_ns, _newest_ns(self._folder / model)) + _SECOND_NS)
         self._point(model, folder)

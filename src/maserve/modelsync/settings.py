@@ -35,6 +35,7 @@ class SyncSettings:
     moving_s: float = 0.2
     parallel_downloads: int = 2
     parallel_loads: int = 4
+    load_timeout_s: float = 900.0
     lock_timeout_s: float = 10.0
     load_backoff: Backoff = field(default_factory=lambda: Backoff(initial_s=5, limit_s=300))
     download_backoff: Backoff = field(default_factory=lambda: Backoff(initial_s=2, limit_s=300))

@@ -30,12 +30,16 @@ _WHY_MOVING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatus:
-    """One model's row of the status file; `since` is when it came into this state."""
+    """One model's row of the status file; `since` is when it came into this state.
+
+    `stuck` says what will not end by itself any more, empty for nothing.
+    """
 
     state: ModelState
     storage_path: str = ""
     reason: str = ""
     permanent: bool = False
+    stuck: str = ""
     bytes_done: int = 0
     bytes_total: int = 0
     since: datetime
@@ -47,7 +51,12 @@ def build_status(
     """Describe every model that is wanted or still to go; pure. `since` is `now` everywhere."""
     rows = {model: _wanted_row(world, model, want, now) for model, want in _wanted(world).items()}
     rows |= {
-        model: ModelStatus(state=ModelState.UNLOADING, reason=_why_going(world, model), since=now)
+        model: ModelStatus(
+            state=ModelState.UNLOADING,
+            reason=_why_going(world, model),
+            stuck=world.stuck.get(model, ""),
+            since=now,
+        )
         for model in plan.unwanted_since
     }
     return {model: _with_progress(row, progress.get(model)) for model, row in sorted(rows.items())}
@@ -119,6 +128,7 @@ def _wanted_row(world: World, model: ModelName, want: Wanted, now: datetime) -> 
         storage_path=want.storage_path,
         reason=reason,
         permanent=permanent,
+        stuck=world.stuck.get(model, ""),
         since=now,
     )
 
@@ -129,6 +139,8 @@ def _judge(world: World, model: ModelName, want: Wanted) -> tuple[ModelState, st
     if is_loaded(world, model, want):
         return ModelState.LOADED, "", False
     failure = find_failure(world, model, want)
+    if model in world.dead:
+        return ModelState.DEAD, world.dead[model], failure is not None and failure.permanent
     action = world.busy.get(model)
     if action is not None and action.step is Step.STAGE:
         return ModelState.DOWNLOADING, failure.reason if failure else "", False
@@ -177,6 +189,7 @@ def _render(row: ModelStatus) -> dict[str, object]:
         "storage_path": row.storage_path,
         "reason": row.reason,
         "permanent": row.permanent,
+        "stuck": row.stuck,
         "bytes_done": row.bytes_done,
         "bytes_total": row.bytes_total,
         "since": row.since.astimezone(UTC).isoformat(timespec="milliseconds"),

@@ -13,6 +13,7 @@ from maserve.modelsync.cache import Cache
 from maserve.modelsync.engine import Engine, LoadAnswer
 from maserve.modelsync.listfile import ListFile
 from maserve.modelsync.lock import locked
+from maserve.modelsync.modelprocesses import ModelProcesses
 from maserve.modelsync.repository import Repository
 from maserve.modelsync.settings import SyncSettings
 from maserve.modelsync.types import (
@@ -52,6 +53,7 @@ class Steps:
         repository: Repository,
         applied: Applied,
         list_file: ListFile,
+        processes: ModelProcesses,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -60,6 +62,7 @@ class Steps:
         self._repository = repository
         self._applied = applied
         self._list_file = list_file
+        self._processes = processes
 
     async def stage(self, action: Action, on_progress: OnProgress) -> Fault | None:
         """Have the wanted content in the cache, whole and verified."""
@@ -86,7 +89,9 @@ class Steps:
             if before not in (FAILURE_CONTENT, self._applied.contents().get(action.model)):
                 # The load of what is linked was never answered, so what is loaded is not known.
                 self._applied.drop(action.model)
-            self._repository.link(action.model, action.content, self._clock.now())
+            is_applied = self._applied.contents().get(action.model) == action.content
+            self._repository.link(action.model, action.content, self._clock.now(), anew=is_applied)
+            self._processes.forget(action.model)
             answer = await self._engine.load(action.model)
             model = (await self._engine.list_models()).get(action.model, _UNLOADED)
             fault = _judge(answer, model)
@@ -101,7 +106,15 @@ class Steps:
         if fault is None:
             self._applied.set(action.model, action.content)
             self._repository.forget_failure(action.model)
+            await self.watch(action.model)
         return fault
+
+    async def watch(self, model: ModelName) -> None:
+        """Watch the processes of a loaded model; where they cannot be told there are none."""
+        try:
+            self._processes.watch(model, await self._engine.count_processes(model))
+        except Error as error:
+            log.warning("processes of a model are not watched", model=model, error=str(error))
 
     async def publish(self, action: Action) -> bool:
         """Make the engine's index show the action's reason; tells whether it does."""
@@ -139,6 +152,7 @@ class Steps:
             return
         if model in wanted_on(reading.entries, self._settings.replica).models:
             return
+        self._processes.forget(model)
         await self._engine.unload(model)
         self._applied.drop(model)
 

@@ -35,6 +35,8 @@ class ModelState(StrEnum):
     LOADED = "LOADED"
     LOAD_FAILED = "LOAD_FAILED"
     UNLOADING = "UNLOADING"
+    DEAD = "DEAD"
+    """The engine says READY, but a process in which it runs has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,9 @@ class World:
     content of each of our repository folders, `applied` the content whose load the engine has
     confirmed, `staged` what this process has verified, `releasing` what it is letting go of.
     `first_serving` is what must be READY before the readiness file is first written, None once it
-    was. `lifted` are serving models that the control plane does not require now (ADR 0017).
+    was. `lifted` are serving models that the control plane does not require now (ADR 0017). `dead`
+    models answer errors though the engine shows them READY (ADR 0019), `stuck` ones are on their
+    way for too long (ADR 0020); both with a sentence.
     """
 
     list_readable: bool
@@ -124,6 +128,8 @@ class World:
     readiness: Readiness | None = None
     first_serving: frozenset[ModelName] | None = None
     lifted: frozenset[ModelName] = frozenset()
+    dead: Mapping[ModelName, str] = field(default_factory=dict)
+    stuck: Mapping[ModelName, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

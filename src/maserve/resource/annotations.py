@@ -39,6 +39,10 @@ KNOWN_SERVERS = "deployment.michelangelo.ai/known-inference-servers"
 """JSON list of every InferenceServer that may hold something of this Deployment, written before
 anything is made there: a move must leave nothing behind."""
 
+RESTART_REPLICAS = "inferenceserver.michelangelo.ai/restart-replicas"
+"""On an InferenceServer: JSON of replica names with instants; a replica of such a name that is not
+younger than that is replaced. `maserve restart-replica` writes it."""
+
 HEALTH_GATE_REASON = "deployment.michelangelo.ai/health-gate-reason"
 """Text of the last failed gate; removed when the gate passes."""
 

@@ -100,6 +100,16 @@ class LiveControlPlane:
             await process.wait()
         return self.said()[seen:]
 
+    async def command(self, *words: str, code: int = 0) -> str:
+        """Run a command against this API server; it must end with `code`. Return what it said."""
+        seen = len(self.said())
+        process = await self._spawn(*words, "--api-address", self.at.api)
+        async with asyncio.timeout(STOP_S):
+            ended = await process.wait()
+        said = self.said()[seen:]
+        assert ended == code, said  # noqa: S101
+        return said
+
     async def try_second(self) -> tuple[int, str]:
         """Start another one on the same data folder; return how it ended and what it said."""
         seen = len(self.said())

@@ -55,12 +55,20 @@ class Story:
         return self.plane.client
 
     async def model(
-        self, name: str, *, load_s: float = 0.0, fails: str = "", flag: Path | None = None
+        self,
+        name: str,
+        *,
+        load_s: float = 0.0,
+        fails: str = "",
+        flag: Path | None = None,
+        fatal: Path | None = None,
     ) -> None:
         """Write a tiny model and declare it."""
         resource = a_model(name, namespace=NAMESPACE)
         del resource.spec.deployable_artifact_uri[:]
-        uri = write_model(self.folder / "models", name, load_s=load_s, fails=fails, flag=flag)
+        uri = write_model(
+            self.folder / "models", name, load_s=load_s, fails=fails, flag=flag, fatal=fatal
+        )
         resource.spec.deployable_artifact_uri.append(uri)
         await self.client.create(resource)
 

@@ -97,6 +97,9 @@ class RepositoryEngine:
         names = [path.name for path in self._repository.iterdir()]
         return {ModelName(name): self._model(name) for name in sorted(names)}
 
+    async def count_processes(self, _model: ModelName) -> int:
+        return 0
+
     async def load(self, model: ModelName) -> LoadAnswer:
         self._check_up()
         self.journal.append((self._clock.monotonic(), "load", model))

@@ -19,6 +19,8 @@ class TritonPythonModel:
             raise RuntimeError(open({flag!r}).read())
 
     def execute(self, requests):
+        if {fatal!r} and os.path.exists({fatal!r}):
+            os._exit(1)
         ins = [pb.get_input_tensor_by_name(one, "IN").as_numpy() for one in requests]
         return [pb.InferenceResponse([pb.Tensor("OUT", one * 2)]) for one in ins]
 """
@@ -33,17 +35,24 @@ instance_group [ {{ count: 1, kind: KIND_CPU }} ]
 
 
 def write_model(
-    folder: Path, name: str, *, load_s: float = 0.0, fails: str = "", flag: Path | None = None
+    folder: Path,
+    name: str,
+    *,
+    load_s: float = 0.0,
+    fails: str = "",
+    flag: Path | None = None,
+    fatal: Path | None = None,
 ) -> str:
     """Write a model that doubles its input and return its URI.
 
     It takes `load_s` to load; with `fails` it refuses to load, with that reason, and so it does
-    while there is a file `flag`, with the reason that stands in it.
+    while there is a file `flag`, with the reason that stands in it. While there is a file `fatal`
+    a request ends its process.
     """
     version = folder / name / "1"
     version.mkdir(parents=True)
     refusal = f"raise RuntimeError({fails!r})" if fails else ""
-    text = _MODEL.format(load_s=load_s, fails=refusal, flag=str(flag or ""))
+    text = _MODEL.format(load_s=load_s, fails=refusal, flag=str(flag or ""), fatal=str(fatal or ""))
     (version / "model.py").write_text(text)
     (folder / name / "config.pbtxt").write_text(_CONFIG.format(name=name))
     return f"file://{folder / name}"

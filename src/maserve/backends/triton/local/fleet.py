@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Iterable
 
 import structlog
@@ -9,17 +10,22 @@ import structlog
 from maserve.backends.triton.local.admission import Address, Admission
 from maserve.backends.triton.local.decide import Life, decide
 from maserve.backends.triton.local.parts import LocalTritonParts
+from maserve.backends.triton.local.replacing import BY_HAND, choose
 from maserve.backends.triton.local.replica import LocalReplica
 from maserve.backends.triton.local.requirements import Requirements
 from maserve.backends.triton.local.state import DESIRED_FILE, ReplicaRecord, Wish
 from maserve.backends.triton.settings import ReadinessProbe
 from maserve.backends.types import LoadReport, ReplicaLoad, ReplicaStatus, ServerState, ServerStatus
+from maserve.base.backoff import Backoff
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ClusterId, Key, ModelName
 from maserve.base.tasks import run_until
 from maserve.host import remove_file, remove_tree, write_json
 
 RETRY_S = 1.0
+
+HEAL_BACKOFF = Backoff(initial_s=60.0, limit_s=3600.0)
+"""Between two replacements that nobody asked for: what no new replica helps is not hurried."""
 
 log = structlog.get_logger()
 
@@ -61,6 +67,8 @@ class Fleet:
             files=parts.files,
             hold_s=self._embedded.requirement_hold_s,
         )
+        self._healed = 0
+        self._heal_at_s = -math.inf
         self._wake = asyncio.Event()
         self.finished = asyncio.Event()
         """Set once a deleted server has left nothing behind."""
@@ -186,6 +194,7 @@ class Fleet:
 
     async def _step(self, group: asyncio.TaskGroup) -> float | None:
         wanted = 0 if self._is_leaving else self.wish.replicas
+        heal_in_s = await self._choose_replacement()
         standing = [replica.standing() for replica in self._ordered()]
         plan = decide(wanted, self.wish.template, standing)
         for ordinal in plan.start:
@@ -199,11 +208,37 @@ class Fleet:
             if self.wish.deleted:
                 await self._forget()
             return None
-        return await self._requirements.settle(self._live()) if self._is_model_aware else None
+        dues = [heal_in_s]
+        if self._is_model_aware:
+            dues.append(await self._requirements.settle(self._live()))
+        return min((due for due in dues if due is not None), default=None)
+
+    async def _choose_replacement(self) -> float | None:
+        """Begin to replace a replica that has to be; return when the next one may be, if later."""
+        if self._is_leaving or len(self._live()) < len(self._replicas):
+            return None
+        now_s = self._parts.clock.monotonic()
+        candidates = [one.candidate() for one in self._live()]
+        chosen = choose(candidates, dict(self.wish.restarts), may_heal=now_s >= self._heal_at_s)
+        if chosen is None:
+            is_ill = any(each.trouble for each in candidates)
+            return max(0.0, self._heal_at_s - now_s) or None if is_ill else None
+        name, why = chosen
+        if why != BY_HAND:
+            is_calm = now_s - self._heal_at_s > HEAL_BACKOFF.limit_s
+            self._healed = 1 if is_calm else self._healed + 1
+            self._heal_at_s = now_s + HEAL_BACKOFF.delay_s(self._healed)
+        (replica,) = (one for one in self._live() if one.name == name)
+        await replica.replace_for(why)
+        return None
 
     async def _start(self, ordinal: int, group: asyncio.TaskGroup) -> None:
         record = ReplicaRecord(
-            cluster=self.cluster, key=self.key, ordinal=ordinal, template=self.wish.template
+            cluster=self.cluster,
+            key=self.key,
+            ordinal=ordinal,
+            template=self.wish.template,
+            created=self._parts.clock.now(),
         )
         replica = self._replica(record)
         await self._parts.files.call(write_json, replica.paths.state, record.row())
@@ -240,7 +275,9 @@ class Fleet:
         self._parts.changed.announce(self.key)
 
     def _admit(self) -> None:
-        addresses = (one.address for one in self._replicas.values() if one.admits_traffic)
+        ready = [one for one in self._replicas.values() if one.admits_traffic]
+        sound = [one for one in ready if not one.has_dead_model]  # never none (ADR 0019)
+        addresses = (one.address for one in sound or ready)
         self._admission.want(tuple(address for address in addresses if address is not None))
 
     async def _left_endpoints(self, address: Address) -> None:

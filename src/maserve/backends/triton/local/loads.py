@@ -2,13 +2,22 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from maserve.backends.triton.index import model_state
 from maserve.backends.triton.local.poller import IndexPoller, Snapshot
-from maserve.backends.triton.local.syncstatus import merge
+from maserve.backends.triton.local.syncstatus import DEAD, merge
 from maserve.backends.types import LoadState
 from maserve.base.errors import Unavailable
 from maserve.base.keys import ModelName, ReplicaName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Troubles:
+    """Models that are dead, and those that only another replica helps, each with a sentence."""
+
+    dead: Mapping[ModelName, str] = field(default_factory=dict)
+    hopeless: Mapping[ModelName, str] = field(default_factory=dict)
 
 
 class ReplicaLoads:
@@ -56,6 +65,23 @@ class ReplicaLoads:
             model: merge(model_state(snapshot.rows, model), snapshot.sync, model)[0]
             for model in sorted(snapshot.sync.serving)
         }
+
+    def troubles(self) -> Troubles:
+        """Return what model-sync has last said of dead and stuck models."""
+        snapshot = self._poller.latest if self._poller is not None else None
+        rows = snapshot.sync.rows if snapshot is not None and snapshot.sync is not None else {}
+        return Troubles(
+            dead={
+                model: f"model {model} is dead: {row.reason}"
+                for model, row in rows.items()
+                if row.state == DEAD
+            },
+            hopeless={
+                model: row.stuck or f"model {model}: {row.reason}"
+                for model, row in rows.items()
+                if row.stuck or (row.state == DEAD and row.permanent)
+            },
+        )
 
     async def _reading(self) -> Snapshot:
         """Return a fresh reading of the index; the first one after an adoption is waited for."""

@@ -19,6 +19,7 @@ from maserve.backends.triton.local.programs import (
     program_names,
     shm_prefix,
 )
+from maserve.backends.triton.local.replacing import Candidate
 from maserve.backends.triton.local.sidecar import Sidecar
 from maserve.backends.triton.local.state import ReplicaRecord
 from maserve.backends.types import LoadState, ReplicaLoad, ReplicaStatus
@@ -115,14 +116,44 @@ class LocalReplica:
     @property
     def warning(self) -> str:
         """Return what is not as it should be though requests may be served; empty for nothing."""
-        return self._sync.warning
+        troubles = self._loads.troubles()
+        told = {**troubles.dead, **troubles.hopeless}
+        replaced = f"it is being replaced: {self.record.replaced_for}"
+        texts = (self._sync.warning, *told.values(), replaced if self.record.replaced_for else "")
+        return ", ".join(text for text in texts if text)
+
+    @property
+    def has_dead_model(self) -> bool:
+        """Tell whether a model here answers errors alone though the engine shows it READY."""
+        return bool(self._loads.troubles().dead)
+
+    def candidate(self) -> Candidate:
+        """Return the replica as the choice of the next replacement sees it."""
+        troubles = self._loads.troubles()
+        trouble = next(iter(troubles.hopeless.values()), "")
+        return Candidate(
+            name=self.name,
+            created=self.record.created,
+            is_well=self.admits_traffic and not troubles.dead and not trouble,
+            is_settled=self.life is not Life.STARTING and not self.record.replaced_for,
+            trouble=trouble,
+            is_dead=bool(troubles.dead),
+        )
+
+    async def replace_for(self, why: str) -> None:
+        """Have another replica take this one's place; it drains when that one is ready."""
+        log.warning("replica is replaced", replica=self.name, reason=why)
+        self.record = replace(self.record, replaced_for=why)
+        await self._save(self.record)
+        self._on_change()
 
     def standing(self) -> Standing:
         record = self.record
         return Standing(
             name=self.name,
             ordinal=record.ordinal,
-            template=record.template,
+            # One that is to be replaced counts as having an earlier template.
+            template="" if record.replaced_for else record.template,
             life=self.life,
             ready=record.ready,
         )

@@ -15,6 +15,7 @@ from maserve.backends.triton.settings import (
 )
 from maserve.base.errors import Invalid, Problem
 from maserve.base.keys import ClusterId, Key, ReplicaName
+from maserve.resource.annotations import RESTART_REPLICAS
 from maserve.resource.names import local_replica
 from maserve.wire import v2
 
@@ -30,6 +31,8 @@ class Wish:
     replicas: int
     template: str
     deleted: bool = False
+    restarts: tuple[tuple[str, datetime], ...] = ()
+    """Replicas that somebody wants replaced, unless they are younger than the instant."""
 
     def row(self) -> dict[str, Any]:
         return {
@@ -37,6 +40,7 @@ class Wish:
             "replicas": self.replicas,
             "template": self.template,
             "deleted": self.deleted,
+            "restarts": {name: at.isoformat() for name, at in self.restarts},
         }
 
 
@@ -45,7 +49,8 @@ class ReplicaRecord:
     """What is known of one replica across restarts of the control plane.
 
     `ports` are http, grpc, metrics. `admitted` tells whether it was ever in the endpoints,
-    `left_endpoints` when a draining replica was seen to be out of them.
+    `left_endpoints` when a draining replica was seen to be out of them, `created` when it was first
+    started, and `replaced_for` why another one takes its place (ADR 0020).
     """
 
     cluster: ClusterId
@@ -58,6 +63,8 @@ class ReplicaRecord:
     admitted: bool = False
     restarts: int = 0
     left_endpoints: datetime | None = None
+    created: datetime | None = None
+    replaced_for: str = ""
 
     @property
     def name(self) -> ReplicaName:
@@ -77,6 +84,8 @@ class ReplicaRecord:
             "admitted": self.admitted,
             "restarts": self.restarts,
             "left_endpoints": left.isoformat() if left else "",
+            "created": self.created.isoformat() if self.created else "",
+            "replaced_for": self.replaced_for,
         }
 
 
@@ -89,6 +98,7 @@ def build_wish(
         uid=inference_server.metadata.uid,
         replicas=max(spec.num_instances, 1),
         template=template_hash(inference_server, settings, engine_version),
+        restarts=parse_restarts(_asked_restarts(inference_server)),
     )
 
 
@@ -136,6 +146,7 @@ def parse_wish(path: Path, row: Any) -> Wish:
             replicas=int(row["replicas"]),
             template=str(row["template"]),
             deleted=bool(row["deleted"]),
+            restarts=parse_restarts(row.get("restarts", {})),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Invalid(Problem(str(path), f"is not the state of a server: {error!r}")) from error
@@ -155,9 +166,31 @@ def parse_replica(path: Path, row: Any) -> ReplicaRecord:
             admitted=bool(row["admitted"]),
             restarts=int(row["restarts"]),
             left_endpoints=_parse_instant(row["left_endpoints"]),
+            created=_parse_instant(str(row.get("created", ""))),
+            replaced_for=str(row.get("replaced_for", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Invalid(Problem(str(path), f"is not the state of a replica: {error!r}")) from error
+
+
+def _asked_restarts(inference_server: v2.InferenceServer) -> object:
+    try:
+        return json.loads(inference_server.metadata.annotations.get(RESTART_REPLICAS, "{}"))
+    except ValueError:
+        return {}
+
+
+def parse_restarts(rows: object) -> tuple[tuple[str, datetime], ...]:
+    """Parse names with instants, in order; what is no instant asks for nothing."""
+    found: dict[str, datetime] = {}
+    for name, text in rows.items() if isinstance(rows, dict) else ():
+        try:
+            instant = datetime.fromisoformat(str(text))
+        except ValueError:
+            continue
+        if instant.tzinfo is not None:
+            found[str(name)] = instant
+    return tuple(sorted(found.items()))
 
 
 def _parse_instant(text: str) -> datetime | None:

@@ -12,6 +12,9 @@ from typing import Any
 from maserve.backends.types import LoadState
 from maserve.base.keys import ModelName
 
+DEAD = "DEAD"
+"""The state of a model that the engine shows READY and that answers errors alone."""
+
 _STAND_IN = "backend 'model-sync: "
 _STAND_IN_END = "', try specifying"
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
@@ -21,11 +24,12 @@ _Answer = tuple[LoadState, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRow:
-    """One model's row."""
+    """One model's row; `stuck` says what will not end by itself any more."""
 
     state: str
     reason: str = ""
     permanent: bool = False
+    stuck: str = ""
     bytes_done: int = 0
     bytes_total: int = 0
 
@@ -74,15 +78,17 @@ def parse_sync_status(data: bytes | None, listed: tuple[int, ...]) -> SyncStatus
 def merge(indexed: _Answer, status: SyncStatus | None, model: ModelName) -> _Answer:
     """Return the state of a model with its reason, from the index's answer and the file.
 
-    READY is the engine's word alone. A permanent failure is FAILED with its plain reason; what
-    model-sync still works at is LOADING, also where the index shows an earlier failure. A failure
-    counts once model-sync has read the model config as it is: before, it may be about an earlier
-    entry of the same model.
+    READY is the engine's word, unless model-sync has seen that the model is dead (ADR 0019). A
+    permanent failure is FAILED with its plain reason; what model-sync still works at is LOADING,
+    also where the index shows an earlier failure. A failure counts once model-sync has read the
+    model config as it is: before, it may be about an earlier entry of the same model.
     """
     state, reason = indexed[0], plain_reason(indexed[1])
+    row = status.rows.get(model) if status is not None else None
+    if row is not None and row.state == DEAD:
+        return LoadState.FAILED, row.reason
     if state is LoadState.READY or status is None:
         return state, reason
-    row = status.rows.get(model)
     if row is None:
         return _unseen(state, reason, status)
     if row.permanent and row.state in _FAILURES:
@@ -145,6 +151,7 @@ def _parse_row(row: Mapping[str, Any]) -> SyncRow:
         state=str(row.get("state") or ""),
         reason=" ".join(str(row.get("reason") or "").split()),
         permanent=row.get("permanent") is True,
+        stuck=str(row.get("stuck") or ""),
         bytes_done=_count(row.get("bytes_done")),
         bytes_total=_count(row.get("bytes_total")),
     )
