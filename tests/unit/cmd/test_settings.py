@@ -153,8 +153,8 @@ WRONG = [
     (
         "deployments: {}",
         (
-            "deployments is not a setting; known here: deployment, inferenceServer, logging, "
-            "metadataStorage, modelSync (my.yaml:1)"
+            "deployments is not a setting; known here: deployment, gateway, inferenceServer, "
+            "logging, metadataStorage, modelSync (my.yaml:1)"
         ),
     ),
     (
@@ -257,6 +257,17 @@ WRONG = [
     (
         "metadataStorage: {enableMetadataStorage: true}",
         "metadataStorage.enableMetadataStorage is not supported: leave it false (my.yaml:1)",
+    ),
+    (
+        "gateway: {corsOrigins: ['https://a.example/path']}",
+        (
+            "gateway.corsOrigins has 'https://a.example/path', which is no origin like "
+            "https://a.b:8443 (my.yaml:1)"
+        ),
+    ),
+    (
+        "gateway: {corsOrigins: https://a.example}",
+        "gateway.corsOrigins is not a list of texts: 'https://a.example' (my.yaml:1)",
     ),
     ("- deployment", "settings is not a mapping (my.yaml:1)"),
     ("logging: {}\n---\nlogging: {}", "settings has 2 documents, settings are one (my.yaml:3)"),
