@@ -289,10 +289,23 @@ async def test_request_id_is_kept_and_internal_headers_are_not(
     assert [name for name in answer.headers if name.lower().startswith("x-envoy")] == []
 
 
-async def test_request_slower_than_allowed_is_504_in_json(
+async def test_a_stream_that_moves_outlasts_the_limit(
     tmp_path: Path, client: aiohttp.ClientSession
 ) -> None:
-    settings = EnvoySettings(folder=tmp_path / "envoy", route_timeout_s=0.2)
+    settings = EnvoySettings(folder=tmp_path / "envoy", idle_timeout_s=0.5)
+    async with (
+        StubReplica("streams", chunks=15, chunk_every_s=0.1) as replica,
+        running_rig(tmp_path, settings) as rig,
+    ):
+        await serve(rig, {EAST: [replica]}, model="m")
+        answer = await client.post(f"{rig.url}/generate_stream", json={})
+        assert (answer.status, await answer.text()) == (200, "".join(f"{n};" for n in range(15)))
+
+
+async def test_request_that_stands_still_for_too_long_is_504_in_json(
+    tmp_path: Path, client: aiohttp.ClientSession
+) -> None:
+    settings = EnvoySettings(folder=tmp_path / "envoy", idle_timeout_s=0.2)
     async with StubReplica("slow", delay_s=2) as slow, running_rig(tmp_path, settings) as rig:
         await serve(rig, {EAST: [slow]}, model="m")
         answer = await client.post(f"{rig.url}/infer", json={})

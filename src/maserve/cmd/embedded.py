@@ -117,7 +117,12 @@ async def data_plane(
     rng: random.Random,
 ) -> AsyncIterator[DataPlane]:
     host, port = parse_address(settings.gateway_address, "--gateway-address")
-    envoy = EnvoySettings(folder=home.path / "envoy", gateway=Address(host=host, port=port))
+    envoy = EnvoySettings(
+        folder=home.path / "envoy",
+        gateway=Address(host=host, port=port),
+        idle_timeout_s=settings.gateway.idle_timeout_s,
+        cors_origins=settings.gateway.cors_origins,
+    )
     plane = DataPlane(envoy, supervisor=programs, ports=ports, clock=clock, rng=rng)
     async with plane:
         yield plane

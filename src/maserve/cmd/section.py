@@ -69,6 +69,16 @@ class Section:
             return default
         return value
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts; a missing one is empty."""
+        value = self._take(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            self._wrong(name, f"is not a list of texts: {value!r}")
+            return ()
+        return tuple(value)
+
     def duration(self, name: str, default: float) -> float:
         """Return seconds of a text such as `15m`; a bare 0 is allowed."""
         value = self._take(name)

@@ -1,5 +1,6 @@
 """Everything that can be set, read once (serving guide, Rollout Configuration; behaviour 11)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,9 @@ from maserve.resource.yamlform import Document, read_documents
 
 DEFAULT_LOAD_TIMEOUT_S = 900.0
 
+_ORIGIN = re.compile(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]+)?|https?://\[[0-9a-fA-F:]+\](:[0-9]+)?")
+"""What a browser sends as the origin of a page: scheme, host and port, nothing after it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
@@ -38,6 +42,18 @@ class ModelSyncSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """What callers may do at the gateway.
+
+    `idle_timeout_s` is how long nothing of a request or its answer may move, 0 for ever.
+    `cors_origins` are the origins of web pages that may ask it, `*` for all.
+    """
+
+    idle_timeout_s: float = 300.0
+    cors_origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of one control plane on one machine."""
 
@@ -49,6 +65,7 @@ class Settings:
     triton: TritonSettings = field(default_factory=TritonSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     model_sync: ModelSyncSettings = field(default_factory=ModelSyncSettings)
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     storage_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     keep_running: bool = False
@@ -85,6 +102,7 @@ def parse_settings(
         triton=_triton(root.part("inferenceServer"), problems),
         rollout=_rollout(root.part("deployment")),
         model_sync=_model_sync(root.part("modelSync")),
+        gateway=_gateway(root.part("gateway")),
         storage=_storage(storage_variables, elsewhere),
         storage_variables=storage_variables,
         keep_running=keep_running,
@@ -179,6 +197,15 @@ def _model_sync(section: Section) -> ModelSyncSettings:
         unload_grace_s=section.duration("unloadGrace", default.unload_grace_s),
         load_timeout_s=section.duration("loadTimeout", default.load_timeout_s),
     )
+
+
+def _gateway(section: Section) -> GatewaySettings:
+    origins = section.texts("corsOrigins")
+    wrong = [each for each in origins if not _ORIGIN.fullmatch(each)]
+    if wrong:
+        section.refuse("corsOrigins", f"has {wrong[0]!r}, which is no origin like https://a.b:8443")
+    idle_s = section.duration("idleTimeout", GatewaySettings().idle_timeout_s)
+    return GatewaySettings(idle_timeout_s=idle_s, cors_origins=origins)
 
 
 def _storage(variables: Mapping[str, str], problems: list[Problem]) -> StorageSettings:

@@ -16,6 +16,9 @@ from maserve.envoy.types import EnvoySettings
 MAX_CONNECTIONS = 50_000
 """More downstream connections than this are refused, before memory runs out."""
 
+MAX_PATTERN_SIZE = 4000
+"""Steps of a compiled pattern: the longest names of server, deployment and model need 700."""
+
 _FILES_BESIDE = 256
 """Descriptors that Envoy needs for anything but connections."""
 
@@ -38,6 +41,15 @@ def build_bootstrap(layout: Layout, admin_socket: Path, *, open_files: int) -> R
         "dynamic_resources": {
             "cds_config": build_file_source(layout.clusters),
             "lds_config": build_file_source(layout.listeners),
+        },
+        # Else a route's pattern with long names in it is refused: the limit built in is 100.
+        "layered_runtime": {
+            "layers": [
+                {
+                    "name": "maserve",
+                    "static_layer": {"re2.max_program_size.error_level": MAX_PATTERN_SIZE},
+                }
+            ]
         },
         "overload_manager": {
             "resource_monitors": [

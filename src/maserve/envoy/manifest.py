@@ -21,6 +21,15 @@ NAMESPACE_HEADER = "x-maserve-namespace"
 
 API = "type.googleapis.com/envoy"
 
+MAX_HEADERS_KIB = 8
+"""All of a request's head. A line of more than 8190 bytes makes Triton close the connection, which
+looks like a replica that died: such a request is refused before, with 431."""
+
+CORS_FILTER = "envoy.filters.http.cors"
+HEAD_FILTER = "envoy.filters.http.lua"
+HEAD_SCRIPT = "head"
+"""A route that names this script answers HEAD: Triton refuses it, so a GET is asked for it."""
+
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECTION_MANAGER = "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 _UPSTREAM_IDLE = "30s"
@@ -137,26 +146,64 @@ def _build_connection_manager(
         "rds": {"route_config_name": table, "config_source": build_file_source(routes_file)},
         **paths,
         **(_GATEWAY_TRUST if is_gateway else _CLUSTER_TRUST),
+        **({"max_request_headers_kb": MAX_HEADERS_KIB} if is_gateway else {}),
         "request_headers_timeout": "10s",
-        "stream_idle_timeout": seconds(idle_timeout_s(settings)),
+        "stream_idle_timeout": seconds(settings.idle_timeout_s),
         "common_http_protocol_options": {"idle_timeout": "3600s"},
         "local_reply_config": {"mappers": _build_reply_mappers(is_gateway=is_gateway)},
+        # nginx speaks HTTP/1.0 to upstreams by default; the name is for requests without a Host.
+        "http_protocol_options": {
+            "accept_http_10": True,
+            "default_host_for_http_10": "maserve",
+        },
         "http_filters": [
+            *(_CORS if is_gateway and settings.cors_origins else ()),
+            *(() if is_gateway else _HEAD),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {
                     "@type": f"{API}.extensions.filters.http.router.v3.Router",
                     "suppress_envoy_headers": True,
                 },
-            }
+            },
         ],
     }
 
 
-def idle_timeout_s(settings: EnvoySettings) -> float:
-    """Return how long a request may stand still: longer than it may last, 0 for ever."""
-    return settings.route_timeout_s + 30 if settings.route_timeout_s > 0 else 0
+# Run for reads alone, whose answers are small: the body is dropped here, since Envoy would send it.
+_ASK_WITH_GET = """
+function envoy_on_request(handle)
+  if handle:headers():get(":method") == "HEAD" then
+    handle:headers():replace(":method", "GET")
+    handle:streamInfo():dynamicMetadata():set("maserve.head", "asked", "yes")
+  end
+end
 
+function envoy_on_response(handle)
+  local head = handle:streamInfo():dynamicMetadata():get("maserve.head")
+  if head ~= nil then
+    local body = handle:body()
+    if body ~= nil then
+      body:setBytes("")
+    end
+  end
+end
+"""
+_HEAD: list[Resource] = [
+    {
+        "name": HEAD_FILTER,
+        "typed_config": {
+            "@type": f"{API}.extensions.filters.http.lua.v3.Lua",
+            "source_codes": {HEAD_SCRIPT: {"inline_string": _ASK_WITH_GET}},
+        },
+    }
+]
+_CORS: list[Resource] = [
+    {
+        "name": CORS_FILTER,
+        "typed_config": {"@type": f"{API}.extensions.filters.http.cors.v3.Cors"},
+    }
+]
 
 # Every client counts as external, also one on this machine: what it sends as x-envoy-* (retry and
 # timeout overrides) is dropped. The range can hold no client.
@@ -184,7 +231,15 @@ def _build_reply_mappers(*, is_gateway: bool) -> list[Resource]:
             **_build_mapper([], "bad request", "the path or a header is malformed"),
             "filter": {"status_code_filter": {"comparison": _BAD_REQUEST}},
         },
-        _build_mapper(["UT", "DT", "SI"], "timeout", "the request took longer than allowed"),
+        {
+            **_build_mapper(
+                [],
+                "request head too large",
+                f"path and headers take {MAX_HEADERS_KIB} KiB at most",
+            ),
+            "filter": {"status_code_filter": {"comparison": _HEAD_TOO_LARGE}},
+        },
+        _build_mapper(["UT", "DT", "SI"], "timeout", "nothing moved for longer than allowed"),
         _build_mapper(
             ["UC", "UR", "LR", "URX", "UPE"],
             "replica failed",
@@ -193,6 +248,10 @@ def _build_reply_mappers(*, is_gateway: bool) -> list[Resource]:
     ]
 
 
+_HEAD_TOO_LARGE: Resource = {
+    "op": "EQ",
+    "value": {"default_value": 431, "runtime_key": "maserve.431"},
+}
 _BAD_REQUEST: Resource = {"op": "EQ", "value": {"default_value": 400, "runtime_key": "maserve.400"}}
 
 

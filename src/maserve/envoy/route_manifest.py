@@ -4,16 +4,18 @@ A rule becomes the few methods and paths that inference needs; all else below it
 here. Rules are compared from the longest path to the shortest, exact ones first.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from maserve.base.keys import ClusterId
+from maserve.envoy import inference_paths as paths
+from maserve.envoy.gateway_answers import build_answer, build_cors, build_own_answers, method_is
 from maserve.envoy.layout import service_name, table_name
 from maserve.envoy.manifest import (
     API,
+    HEAD_FILTER,
+    HEAD_SCRIPT,
     NAMESPACE_HEADER,
     RETRY_HEADER,
     Resource,
@@ -22,14 +24,6 @@ from maserve.envoy.manifest import (
     seconds,
 )
 from maserve.envoy.types import EnvoySettings, RouteRef, RouteRule, ServiceRef
-
-_VERSION = "(/versions/[0-9]+)?"
-_QUERY = r"(\?.*)?"
-READ_PATHS = f"{_VERSION}(/ready)?"
-"""What may be read below a deployment: model metadata and readiness (KServe v2)."""
-
-INFER_PATHS = f"{_VERSION}/(infer|generate|generate_stream)"
-"""What may be posted below a deployment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +42,7 @@ def build_table(
     ordered = sorted(rules, key=_precedence)
     build = _build_gateway_rule if cluster is None else _build_cluster_rule
     routes = [route for rule in ordered for route in build(rule, settings)]
+    first = build_own_answers(settings) if cluster is None else []
     last = _build_gateway_fallbacks(ordered) if cluster is None else _build_cluster_fallbacks()
     return {
         "@type": f"{API}.config.route.v3.RouteConfiguration",
@@ -58,7 +53,8 @@ def build_table(
                 "domains": ["*"],
                 "request_body_buffer_limit": str(settings.retry_body_limit_bytes),
                 "retry_policy": _GATEWAY_RETRY if cluster is None else _CLUSTER_RETRY,
-                "routes": routes + last,
+                "routes": first + routes + last,
+                **(build_cors(settings) if cluster is None else {}),
             }
         ],
         **(_GATEWAY_HEADERS if cluster is None else _CLUSTER_HEADERS),
@@ -75,7 +71,7 @@ def _build_gateway_rule(rule: TableRule, settings: EnvoySettings) -> list[Resour
         return []
     passing = [
         {**route, "request_headers_to_add": [build_header(NAMESPACE_HEADER, rule.ref.namespace)]}
-        for route in _build_passing(rule, settings)
+        for route in _build_gateway_passing(rule, settings)
     ]
     return passing if rule.rule.is_exact else [*passing, _build_no_inference_path(rule.rule)]
 
@@ -84,33 +80,67 @@ def _build_cluster_rule(rule: TableRule, settings: EnvoySettings) -> list[Resour
     """Serve the gateway's requests by namespace, others (without one) by the oldest route."""
     build_match = _namespace_is if rule.is_shadowed else _namespace_is_or_missing
     header = build_match(rule.ref.namespace)
-    return [_with_header(route, header) for route in _build_passing(rule, settings)]
+    return [_with_header(route, header) for route in _build_cluster_passing(rule, settings)]
 
 
-def _build_passing(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
+def _build_gateway_passing(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
     action = _build_action(rule, settings)
     path = rule.rule.match_path
     if rule.rule.is_exact:
-        return [{"match": {"path": path, "headers": [_method("GET")]}, "route": action}]
+        return [_build_exact(path, action)]
+    posts = _build_below(path, paths.POST_METHODS, paths.gateway_posts(path), action)
+    reads = _build_below(path, paths.READ_METHODS, paths.gateway_reads(path), action)
+    return [posts, reads]
+
+
+def _build_cluster_passing(rule: TableRule, settings: EnvoySettings) -> list[Resource]:
+    """Lead every way to call the model to it; another model's name is unknown below this path."""
+    action = _build_action(rule, settings)
+    path = rule.rule.match_path
+    if rule.rule.is_exact:
+        return [{**_build_exact(path, action), **_ANSWERS_HEAD}]
+    names = path.rpartition("/")[2], rule.rule.rewrite_path.rpartition("/")[2]
+    to_model = _with_rewrite(action, paths.model_base(path, names), rule.rule.rewrite_path)
+    to_program = {**action, "prefix_rewrite": paths.SERVER_BASE}
+    below = f"{path}{paths.SERVER_BASE}"
     return [
+        _build_below(path, paths.POST_METHODS, paths.model_posts(path, names), to_model),
         {
-            "match": {
-                "path_separated_prefix": path,
-                "headers": [_method(method), _path_is(re.escape(path) + allowed + _QUERY)],
-            },
-            "route": action,
-        }
-        for method, allowed in (("POST", INFER_PATHS), ("GET", READ_PATHS))
+            **_build_below(path, paths.READ_METHODS, paths.model_reads(path, names), to_model),
+            **_ANSWERS_HEAD,
+        },
+        {
+            **_build_below(below, paths.READ_METHODS, paths.server_reads(path), to_program),
+            **_ANSWERS_HEAD,
+        },
+        {
+            "match": {"path_separated_prefix": path},
+            **build_answer(404, error_body("unknown path", f"{names[0]} serves model {names[1]}")),
+        },
     ]
 
 
+def _build_exact(path: str, action: Resource) -> Resource:
+    return {
+        "match": {"path": path, "headers": [method_is(paths.READ_METHODS)]},
+        "route": action,
+    }
+
+
+def _build_below(path: str, methods: str, pattern: str, action: Resource) -> Resource:
+    headers = [method_is(methods), _path_is(pattern)]
+    return {"match": {"path_separated_prefix": path, "headers": headers}, "route": action}
+
+
 def _build_action(rule: TableRule, settings: EnvoySettings) -> Resource:
+    """Build where a request goes. It may last as long as something of it moves."""
     service = ServiceRef(
         cluster=rule.ref.cluster, namespace=rule.ref.namespace, name=rule.rule.service
     )
     return {
         "cluster": service_name(service),
-        "timeout": seconds(settings.route_timeout_s),
+        "timeout": "0s",
+        "idle_timeout": seconds(settings.idle_timeout_s),
         **_build_rewrite(rule.rule),
     }
 
@@ -119,14 +149,24 @@ def _build_rewrite(rule: RouteRule) -> Resource:
     """Rewrite what matched; an exact match is rewritten as a whole by its prefix rewrite too."""
     if rule.is_exact or not rule.is_full_rewrite:
         return {"prefix_rewrite": rule.rewrite_path}
-    return {"regex_rewrite": {"pattern": {"regex": "^.*$"}, "substitution": rule.rewrite_path}}
+    return _rewrite("^.*$", rule.rewrite_path)
+
+
+def _with_rewrite(action: Resource, pattern: str, path: str) -> Resource:
+    """Return the action with what `pattern` matches at the path's start replaced by `path`."""
+    kept = {key: value for key, value in action.items() if key != "prefix_rewrite"}
+    return {**kept, **_rewrite(f"^{pattern}", path)}
+
+
+def _rewrite(pattern: str, path: str) -> Resource:
+    return {"regex_rewrite": {"pattern": {"regex": pattern}, "substitution": path}}
 
 
 def _build_no_inference_path(rule: RouteRule) -> Resource:
     detail = f"below {rule.match_path} only inference paths are served"
     return {
         "match": {"path_separated_prefix": rule.match_path},
-        **_build_answer(404, error_body("unknown path", detail)),
+        **build_answer(404, error_body("unknown path", detail)),
     }
 
 
@@ -136,7 +176,7 @@ def _build_gateway_fallbacks(rules: Sequence[TableRule]) -> list[Resource]:
     unknown_deployment = [
         {
             "match": {"path_separated_prefix": path},
-            **_build_answer(
+            **build_answer(
                 404,
                 error_body(
                     "unknown deployment",
@@ -147,7 +187,7 @@ def _build_gateway_fallbacks(rules: Sequence[TableRule]) -> list[Resource]:
         }
         for path in sorted(known, key=lambda path: (-len(path), path))
     ]
-    unknown_server = _build_answer(
+    unknown_server = build_answer(
         404, error_body("unknown inference server", "the path names no inference server")
     )
     return [*unknown_deployment, {"match": {"prefix": "/"}, **unknown_server}]
@@ -161,31 +201,20 @@ def _server_path(rule: RouteRule) -> str:
 
 def _build_cluster_fallbacks() -> list[Resource]:
     """Leave a path that the gateway knows but this cluster does not to another cluster."""
-    absent = _build_answer(
+    absent = build_answer(
         503, error_body("no ready replica", "no cluster serves the deployment now")
     )
     absent["response_headers_to_add"].append(build_header(RETRY_HEADER, "no-route"))
-    unknown = _build_answer(404, error_body("unknown path", "this cluster serves no such path"))
+    unknown = build_answer(404, error_body("unknown path", "this cluster serves no such path"))
     return [
         {"match": {"prefix": "/", "headers": [_ANY_NAMESPACE]}, **absent},
         {"match": {"prefix": "/"}, **unknown},
     ]
 
 
-def _build_answer(status: int, body: Any) -> Resource:
-    return {
-        "direct_response": {"status": status, "body": {"inline_string": json.dumps(body) + "\n"}},
-        "response_headers_to_add": [build_header("content-type", "application/json")],
-    }
-
-
 def _with_header(route: Resource, header: Resource) -> Resource:
     match = route["match"]
-    return {**route, "match": {**match, "headers": [header, *match["headers"]]}}
-
-
-def _method(name: str) -> Resource:
-    return {"name": ":method", "string_match": {"exact": name}}
+    return {**route, "match": {**match, "headers": [header, *match.get("headers", ())]}}
 
 
 def _path_is(regex: str) -> Resource:
@@ -203,6 +232,15 @@ def _namespace_is_or_missing(namespace: str) -> Resource:
         "treat_missing_header_as_empty": True,
     }
 
+
+_ANSWERS_HEAD: Resource = {
+    "typed_per_filter_config": {
+        HEAD_FILTER: {
+            "@type": f"{API}.extensions.filters.http.lua.v3.LuaPerRoute",
+            "name": HEAD_SCRIPT,
+        }
+    }
+}
 
 _ANY_NAMESPACE: Resource = {"name": NAMESPACE_HEADER, "present_match": True}
 

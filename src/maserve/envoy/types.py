@@ -68,7 +68,9 @@ class RouteRule:
 class EnvoySettings:
     """How the one Envoy of this data folder runs.
 
-    `route_timeout_s` bounds a whole request with its answer; 0 means no bound. A request whose body
+    `idle_timeout_s` bounds how long nothing of a request or its answer may move; 0 means no bound,
+    and so has a request that moves. `cors_origins` are the web pages' origins that may ask, `*`
+    stands for all. A request whose body
     is larger than `retry_body_limit_bytes` is passed on like any other but is not retried.
     `drain_s` is how long a clean stop lets requests end. One that runs but has not answered
     `liveness_failures` questions in a row, one each `liveness_period_s`, is killed and replaced.
@@ -77,7 +79,8 @@ class EnvoySettings:
     folder: Path
     gateway: Address = field(default_factory=lambda: Address(host="127.0.0.1", port=8880))
     gateway_setting: str = "--gateway-address"
-    route_timeout_s: float = 300.0
+    idle_timeout_s: float = 300.0
+    cors_origins: tuple[str, ...] = ()
     retry_body_limit_bytes: int = 16 * 1024 * 1024
     connect_timeout_s: float = 1.0
     acknowledge_timeout_s: float = 5.0

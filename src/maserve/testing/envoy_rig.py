@@ -174,6 +174,9 @@ class StubReplica:
     name: str
     delay_s: float = 0.0
     dies_on_request: bool = False
+    chunks: int = 0
+    """With some, every answer is a stream of so many pieces, `chunk_every_s` apart."""
+    chunk_every_s: float = 0.0
     unloaded: set[str] = field(default_factory=set)
     seen: list[tuple[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -217,12 +220,22 @@ class StubReplica:
                 connection.transport.abort()
         await runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for number in range(self.chunks):
+            await asyncio.sleep(self.chunk_every_s)
+            await answer.write(f"{number};".encode())
+        return answer
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.seen.append((request.method, request.raw_path))
         self.headers.append({key.lower(): value for key, value in request.headers.items()})
         body = await request.read()
         if self.dies_on_request and request.transport is not None:
             request.transport.abort()
+        if self.chunks:
+            return await self._stream(request)
         await asyncio.sleep(self.delay_s)
         model = request.path.removeprefix("/v2/models/").partition("/")[0]
         if model in self.unloaded:

@@ -156,7 +156,7 @@ WRONG = [
     (
         "deployments: {}",
         (
-            "deployments is not a setting; known here: controllermgr, deployment, "
+            "deployments is not a setting; known here: controllermgr, deployment, gateway, "
             "inferenceServer, logging, metadataStorage, modelSync (my.yaml:1)"
         ),
     ),
@@ -301,6 +301,17 @@ WRONG = [
             "k8s limits calls to a Kubernetes API server: there is none here; leave it out "
             "(my.yaml:1)"
         ),
+    ),
+    (
+        "gateway: {corsOrigins: ['https://a.example/path']}",
+        (
+            "gateway.corsOrigins has 'https://a.example/path', which is no origin like "
+            "https://a.b:8443 (my.yaml:1)"
+        ),
+    ),
+    (
+        "gateway: {corsOrigins: https://a.example}",
+        "gateway.corsOrigins is not a list of texts: 'https://a.example' (my.yaml:1)",
     ),
     ("- deployment", "settings is not a mapping (my.yaml:1)"),
     ("logging: {}\n---\nlogging: {}", "settings has 2 documents, settings are one (my.yaml:3)"),

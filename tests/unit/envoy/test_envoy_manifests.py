@@ -108,7 +108,8 @@ def test_longer_paths_are_compared_before_shorter_ones_and_exact_ones_first() ->
     )
     routes = build_table(EAST, rules, SETTINGS)["virtual_hosts"][0]["routes"]
     paths = [route["match"].get("path_separated_prefix") for route in routes if "route" in route]
-    assert paths == [None, "/cluster/a/bc", "/cluster/a/bc", "/cluster/a/b", "/cluster/a/b"]
+    below_bc = ["/cluster/a/bc", "/cluster/a/bc", "/cluster/a/bc/v2"]
+    assert paths == [None, *below_bc, "/cluster/a/b", "/cluster/a/b", "/cluster/a/b/v2"]
 
 
 def test_shadowed_rule_is_not_served_by_the_gateway() -> None:
@@ -116,6 +117,12 @@ def test_shadowed_rule_is_not_served_by_the_gateway() -> None:
     shadowed = TableRule(ref=rule.ref, rule=rule.rule, is_shadowed=True)
     routes = build_table(None, [shadowed], SETTINGS)["virtual_hosts"][0]["routes"]
     assert [route for route in routes if "route" in route] == []
+
+
+def route_of(table: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return the first route below a path."""
+    routes: list[dict[str, Any]] = table["virtual_hosts"][0]["routes"]
+    return next(each for each in routes if each["match"].get("path_separated_prefix") == path)
 
 
 def test_prefix_rule_with_a_full_rewrite_replaces_the_whole_path() -> None:
@@ -126,12 +133,12 @@ def test_prefix_rule_with_a_full_rewrite_replaces_the_whole_path() -> None:
         is_full_rewrite=True,
         service="s",
     )
-    route = build_table(None, rules_of(None, rule), SETTINGS)["virtual_hosts"][0]["routes"][0]
+    route = route_of(build_table(None, rules_of(None, rule), SETTINGS), "/a/b")
     assert route["route"]["regex_rewrite"]["substitution"] == "/v2"
 
 
-def test_no_time_limit_means_no_idle_limit_either() -> None:
-    unlimited = EnvoySettings(folder=FOLDER, route_timeout_s=0)
+def test_a_request_is_limited_by_idleness_alone_and_not_at_all_with_zero() -> None:
+    unlimited = EnvoySettings(folder=FOLDER, idle_timeout_s=0)
     listener = build_listener(
         "gateway",
         address=SETTINGS.gateway,
@@ -142,7 +149,8 @@ def test_no_time_limit_means_no_idle_limit_either() -> None:
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
     table = build_table(None, rules_of(None, a_rule("/a/b", "/c", "s")), unlimited)
     assert manager["stream_idle_timeout"] == "0s"
-    assert table["virtual_hosts"][0]["routes"][0]["route"]["timeout"] == "0s"
+    action = route_of(table, "/a/b")["route"]
+    assert (action["timeout"], action["idle_timeout"]) == ("0s", "0s")
 
 
 @pytest.mark.parametrize(
